@@ -263,6 +263,7 @@ class _Run:
         blocked = block_sums(loops)
         if blocked.left:
             return LongSums(blocked.left)
+        loops = replace(loops, blocked=blocked.root)
         sums = describe_sums(blocked.root, plan.wide)
         if sums:
             self.done("sums", sums)

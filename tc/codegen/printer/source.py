@@ -95,11 +95,11 @@ def defined(functions: Iterable[Printed]) -> tuple[str, str]:
 
 def in_blocks(program: LoopProgram) -> LoopProgram:
     """The program whose long sums have totals, and whose loops keep to the ranges that they read."""
-    root = block_sums(program).root
+    root = block_sums(program).root if program.blocked is None else program.blocked
     prove_blocks(program, root)
     prove_chains(program, root)
     root = narrow_ranges(root, {body.name: body for body in program.bodies})
-    program = replace(program, root=root)
+    program = replace(program, root=root, blocked=None)
     prove_ranges(program)
     return program
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from collections.abc import Sequence as Items
 from dataclasses import dataclass
-from functools import cache
 from itertools import combinations
-from typing import Final, TypeAlias, assert_never
+from typing import Final, assert_never
 
 import islpy as isl
 
@@ -16,11 +15,8 @@ from tc.polyhedral.analysis.functions import Function
 from tc.polyhedral.analysis.iterations import Inverse
 from tc.polyhedral.analysis.times import Times
 from tc.polyhedral.execution.execution import Concurrency, Execution, ThreadLeaf
+from tc.polyhedral.execution.scopes import Levels, Scope, Scopes, Time, Way, levels_of
 from tc.polyhedral.ir.loops import LoopKind, Sharing
-
-# The sorts of dimensions that each level of nesting takes: one for every sort that some branch has there, so that
-# branches need not agree.
-_Levels: TypeAlias = tuple[tuple[Concurrency, ...], ...]
 
 
 def concurrency_of(kind: LoopKind) -> Concurrency:
@@ -38,18 +34,6 @@ def concurrency_of(kind: LoopKind) -> Concurrency:
             return Concurrency.THREADS
         case _:
             assert_never(kind)
-
-
-Time: TypeAlias = tuple[tuple[Concurrency, Function], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """An allocation of a buffer on the way to a leaf, below so many levels of time."""
-
-    buffer: str
-    depth: int
-    sharing: Sharing
 
 
 @dataclass(frozen=True)
@@ -124,9 +108,12 @@ def _piece(value: isl.PwAff) -> isl.Aff:
 
 def assemble(branches: Items[Branch], context: isl.Context) -> Execution:
     """The execution that all branches make up: times of one length."""
-    levels = _levels([branch.time for branch in branches])
+    levels = levels_of([branch.time for branch in branches])
     names = [branch.statement for branch in branches]
     times = [_times(branch, levels, alone=names.count(name) == 1) for branch, name in zip(branches, names, strict=True)]
+    ways = [
+        Way(name, branch.time, branch.scopes, own) for branch, name, own in zip(branches, names, times, strict=True)
+    ]
     misuse = tuple(points for branch in branches for points in branch.misuse)
     dimensions = tuple(sort for level in levels for sort in level)
     places: tuple[ThreadLeaf, ...] = ()
@@ -138,8 +125,8 @@ def assemble(branches: Items[Branch], context: isl.Context) -> Execution:
         len(branches),
         running=_union((branch.runs for branch in branches), context),
         once=_run_once(branches),
-        scopes=_scopes(branches, times, levels),
-        rounds=cache(lambda: _scopes(branches, times, levels, Sharing.BLOCK)),
+        scopes=Scopes(ways, levels).arrays,
+        rounds=Scopes(ways, levels, Sharing.BLOCK).arrays,
         scoped=_scoped(branches, context),
         misuse=misuse,
         places=places,
@@ -168,7 +155,7 @@ def _union(sets: Iterable[isl.Set], context: isl.Context) -> isl.UnionSet:
     return union.coalesce()
 
 
-def _thread_leaf(branch: Branch, times: Times, levels: _Levels) -> ThreadLeaf:
+def _thread_leaf(branch: Branch, times: Times, levels: Levels) -> ThreadLeaf:
     own = (*branch.barriers, *(None for _ in range(len(levels) - len(branch.barriers))))
     barriers: list[frozenset[int]] = []
     after: list[bool] = []
@@ -183,46 +170,6 @@ def _thread_leaf(branch: Branch, times: Times, levels: _Levels) -> ThreadLeaf:
     return ThreadLeaf(branch.statement, times, threads, tuple(barriers), tuple(after), tuple(before))
 
 
-def _scopes(
-    branches: Items[Branch], times: Items[Times], levels: _Levels, sharing: Sharing | None = None
-) -> Mapping[str, isl.UnionMap]:
-    """For every buffer, the times of the allocations around the instances, which are some of their own ``times``.
-
-    ``sharing``: as if all were shared so, and only for those that are not.
-    """
-    every = [[scope for scope in branch.scopes if scope.sharing is not sharing] for branch in branches]
-    positions = [
-        {scope: _allocation_levels(branch.time, scope.depth, sharing or scope.sharing) for scope in own}
-        for branch, own in zip(branches, every, strict=True)
-    ]
-    common = _levels(
-        [
-            tuple(branch.time[level] for level in at)
-            for branch, own in zip(branches, positions, strict=True)
-            for at in own.values()
-        ]
-    )
-    scopes: dict[str, isl.UnionMap] = {}
-    for branch, own, own_times in zip(branches, positions, times, strict=True):
-        known: dict[tuple[int, ...], isl.UnionMap] = {}
-        for scope, at in own.items():
-            if at not in known:
-                known[at] = isl.UnionMap.from_map(own_times.along(_selected(branch.time, at, levels, common)))
-            others = scopes.get(scope.buffer)
-            scopes[scope.buffer] = known[at] if others is None else others.union(known[at])
-    return {buffer: found.coalesce() for buffer, found in scopes.items()}
-
-
-def _selected(time: Time, at: tuple[int, ...], levels: _Levels, common: _Levels) -> tuple[int | None, ...]:
-    """The dimensions at these of the levels, padded with None to what all that are compared have in ``common``."""
-    begins = [sum(map(len, levels[:level])) for level in at]
-    selected: list[int | None] = []
-    for number, sorts in enumerate(common):
-        own = time[at[number]][0] if number < len(at) else None
-        selected += [begins[number] + levels[at[number]].index(sort) if sort is own else None for sort in sorts]
-    return tuple(selected)
-
-
 def _scoped(branches: Items[Branch], context: isl.Context) -> Mapping[str, isl.UnionSet]:
     """For every buffer, the instances inside of its allocations."""
     inside: dict[str, list[isl.Set]] = {}
@@ -232,13 +179,7 @@ def _scoped(branches: Items[Branch], context: isl.Context) -> Mapping[str, isl.U
     return {buffer: _union(sets, context) for buffer, sets in inside.items()}
 
 
-def _levels(times: Items[Time]) -> _Levels:
-    depth = max((len(time) for time in times), default=0)
-    present = [{time[level][0] for time in times if level < len(time)} for level in range(depth)]
-    return tuple(tuple(sort for sort in Concurrency if sort in sorts) for sorts in present)
-
-
-def _times(branch: Branch, levels: _Levels, *, alone: bool) -> Times:
+def _times(branch: Branch, levels: Levels, *, alone: bool) -> Times:
     """The times of a branch, padded with zeros to all levels."""
     points = branch.instances.domain()
     zero = isl.Aff.zero_on_domain(isl.LocalSpace.from_space(points.get_space()))
@@ -250,23 +191,3 @@ def _times(branch: Branch, levels: _Levels, *, alone: bool) -> Times:
         iteration = branch.inverse.iteration
         return Times(branch.runs, [value.pullback_multi_aff(iteration) for value in values], None, alone=alone)
     return Times(points, values, None if branch.is_identity else branch.instances, alone=alone)
-
-
-def _allocation_levels(time: Time, depth: int, sharing: Sharing) -> tuple[int, ...]:
-    """The levels of an allocation's own time: threads have one array each, or those along x, or all of a block one.
-
-    Wherever the loops over them are: every block and every thread comes to the allocation.
-    """
-    on_grid = (Concurrency.BLOCKS, Concurrency.THREADS)
-    around = [level for level, (sort, _) in enumerate(time) if level < depth or sort in on_grid]
-    threads = [level for level in around if time[level][0] is Concurrency.THREADS]
-    match sharing:
-        case Sharing.THREAD:
-            together = []
-        case Sharing.LANES:
-            together = threads[-1:]
-        case Sharing.BLOCK:
-            together = threads
-        case _:
-            assert_never(sharing)
-    return tuple(level for level in around if level not in together)

@@ -6,15 +6,19 @@ iterations of sequential loops are ordered; iterations of parallel and vector lo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import TypeAlias
 
 import islpy as isl
 
 from tc.polyhedral.analysis.times import Times
 from tc.polyhedral.execution.barriers import WarpPlace
 from tc.polyhedral.ir.loops import Buffer, Scheduled
+
+# Of a buffer, around the instances of some statements; None where it is around none of them.
+ArraysOf: TypeAlias = Callable[[str, Collection[str]], isl.UnionMap | None]
 
 
 class Concurrency(Enum):
@@ -63,13 +67,13 @@ class Execution:
 
     ``leaves``: the number of places where a statement stands.  ``running``: the instances that have a time; ``once``:
     none can have two, as it is made.  ``scoped``: for every buffer, the instances inside of its allocations;
-    ``scopes``: ``{ instance -> time of the allocation around it }``, which may say something of others, too: instances
-    with one value see one array; ``rounds``: the same as if all of a block shared one array, for buffers of which they
-    do not.  ``misuse``: loop iterations that divide by a form that C gets wrong there (see ``IndexOperator``).
-    ``locals``: of every place in loops where a statement stands; None for a schedule tree, which does not say.
-    ``allocated``: the buffers as the loops bring them; ``nodes``: what stands at their leaves.  ``places``: of programs
-    that run on threads.  ``divergent``: barriers that some thread of a block may miss.  ``unlaunched``: statements that
-    hardware does not run as the loops around them say.
+    ``scopes``: ``{ instance -> time of the allocation around it }`` of a buffer, for instances of some statements,
+    which may say something of instances that do not run, too: those with one value see one array; ``rounds``: the same
+    as if all of a block shared one array.  ``misuse``: loop iterations that divide by a form that C gets wrong there
+    (see ``IndexOperator``).  ``locals``: of every place in loops where a statement stands; None for a schedule tree,
+    which does not say.  ``allocated``: the buffers as the loops bring them; ``nodes``: what stands at their leaves.
+    ``places``: of programs that run on threads.  ``divergent``: barriers that some thread of a block may miss.
+    ``unlaunched``: statements that hardware does not run as the loops around them say.
     """
 
     times: Mapping[str, tuple[Times, ...]]
@@ -77,9 +81,9 @@ class Execution:
     leaves: int
     running: isl.UnionSet
     once: bool
-    scopes: Mapping[str, isl.UnionMap]
+    scopes: ArraysOf
     scoped: Mapping[str, isl.UnionSet]
-    rounds: Callable[[], Mapping[str, isl.UnionMap]]
+    rounds: ArraysOf
     misuse: tuple[isl.Set, ...] = ()
     locals: tuple[LocalSubscripts, ...] | None = None
     allocated: tuple[Buffer, ...] = ()

@@ -19,14 +19,13 @@ from tc.polyhedral.analysis.ranges import Range, Ranges, iterator_range
 from tc.polyhedral.execution.barriers import Launches, Place, Step, barriers_along, is_met_by_all, warp_place
 from tc.polyhedral.execution.branches import (
     Branch,
-    Scope,
-    Time,
     assemble,
     concurrency_of,
     defined,
 )
 from tc.polyhedral.execution.execution import Concurrency, Execution, LocalSubscripts
 from tc.polyhedral.execution.launched import is_run_as_launched
+from tc.polyhedral.execution.scopes import Scope, Time
 from tc.polyhedral.ir.loops import (
     Allocation,
     Barrier,

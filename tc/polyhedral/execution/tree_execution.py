@@ -13,12 +13,12 @@ from tc.language.isl.pieces import functions_of, sets_of
 from tc.polyhedral.analysis.functions import Function, points_with, vector_map
 from tc.polyhedral.execution.branches import (
     Branch,
-    Scope,
     assemble,
     concurrency_of,
     simplified,
 )
 from tc.polyhedral.execution.execution import Concurrency, Execution
+from tc.polyhedral.execution.scopes import Scope
 from tc.polyhedral.ir.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence, statement_names
 
 

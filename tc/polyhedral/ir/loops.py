@@ -83,9 +83,9 @@ class StatementBody:
     """What one instance of a statement does: ``target[subscripts] (reduction)= value``.
 
     ``iterators`` name the variables in ``subscripts`` and ``value``.  ``terms``: of a sum, instances that add to one
-    element at most, wherever that is kept; None where no bound is known.  ``owned``: of the elements that data choose,
-    those that it writes.  ``counts``: what must be 1, or a fault is noted.  ``atomic``: nothing comes between the read
-    of the element and the write.
+    element at most, wherever that is kept; None where no bound is known.  ``counts``: what must be 1, or a fault is
+    noted.  ``owned``: of the elements that data choose,
+    those that it writes.
     """
 
     name: str
@@ -97,7 +97,6 @@ class StatementBody:
     terms: int | None = None
     owned: Owned | None = None
     counts: tuple[Read, ...] = ()
-    atomic: bool = False
 
 
 class LoopKind(Enum):
@@ -334,7 +333,8 @@ class LoopProgram:
 
     ``promoted``: the buffers that allocations in the loops bring.  ``checked``: gathers report out-of-range indices
     through the kernel's fault flag instead of reading.  ``resident``: blocks that must find room on a multiprocessor at
-    a time.  ``sizes``: the symbolic ones, parameters behind the scalars.
+    a time.  ``sizes``: the symbolic ones, parameters behind the scalars.  ``blocked``: the loops with long sums in
+    blocks, as they are printed, once they are found; the printer proves that they are.
     """
 
     name: str
@@ -347,3 +347,4 @@ class LoopProgram:
     promoted: tuple[Buffer, ...] = ()
     resident: int = 1
     sizes: Sizes = ()
+    blocked: LoopTree | None = None

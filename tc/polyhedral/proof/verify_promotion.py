@@ -192,7 +192,6 @@ def _check_bypass(scop: Scop, promotion: Promotion, execution: Execution) -> Cou
     nowhere = isl.UnionMap.empty(isl.Space.params_alloc(scop.context, 0))
     name = promotion.buffer.name
     inside = execution.scoped.get(name, nowhere.domain())
-    scopes: isl.UnionMap | None = None
     for statement in scop.statements:
         if inside.extract_set(statement.domain.get_space()).plain_is_empty():
             continue
@@ -201,9 +200,8 @@ def _check_bypass(scop: Scop, promotion: Promotion, execution: Execution) -> Cou
         for relation, writes in past:
             if relation.get_tuple_name(isl.dim_type.out) != tensor or any(relation.is_equal(e) for e in own):
                 continue
-            if scopes is None:
-                scopes = execution.scopes.get(name, nowhere)
-                scopes = execution.rounds().get(name, scopes) if execution.places else scopes
+            arrays = execution.rounds if execution.places else execution.scopes
+            scopes = arrays(name, {statement.name, *(user.name for user, _ in through)}) or nowhere
             here = scopes.intersect_domain(isl.UnionSet.from_set(statement.domain))
             for user, access in through:
                 if not (writes or access.writes):
@@ -237,10 +235,11 @@ def _check_owners(scop: Scop, promotion: Promotion, execution: Execution) -> Cou
         own = (element.apply_range(arrays) for element in elements)
         return reduce(isl.UnionMap.union, own, none)
 
-    arrays = execution.scopes.get(name, none)
+    names = {statement.name for statement in scop.statements}
+    arrays = execution.scopes(name, names) or none
     if reached(arrays, writing=True).union(reached(arrays, writing=False)).coalesce().is_single_valued():
         return None  # in all rounds together, which is less to ask
-    held = execution.rounds()[name].range_product(arrays)  # { instance -> [round -> array] }
+    held = (execution.rounds(name, names) or none).range_product(arrays)  # { instance -> [round -> array] }
     written = reached(held, writing=True).uncurry().coalesce()
     every = written.union(reached(held, writing=False).uncurry())
     every = every.intersect_domain(written.domain()).coalesce()  # { [element -> round] -> array }
@@ -290,7 +289,8 @@ def _check_scopes(scop: Scop, promotion: Promotion, execution: Execution) -> Cou
 def _check_arrays(promotion: Promotion, execution: Execution, prefixes: Items[isl.Map]) -> Counterexample | None:
     """One array for one value of the prefix; ``prefixes``: ``{ instance -> [prefix] }`` of every access."""
     nowhere = isl.UnionMap.empty(promotion.elements.get_space().params())
-    scopes = execution.scopes.get(promotion.buffer.name, nowhere)
+    users = {str(prefix.get_tuple_name(isl.dim_type.in_)) for prefix in prefixes}
+    scopes = execution.scopes(promotion.buffer.name, users) or nowhere
     inside = execution.scoped.get(promotion.buffer.name, nowhere.domain())
     arrays = nowhere
     for prefix in prefixes:

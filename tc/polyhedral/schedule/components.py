@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterable
 from collections.abc import Sequence as Items
 
-import islpy as isl
-
-from tc.language.isl.pieces import maps_of
 from tc.polyhedral.ir.scop import ScopStatement
 
 
-def components(statements: Items[ScopStatement], order: isl.UnionMap) -> list[tuple[ScopStatement, ...]]:
+def components(statements: Items[ScopStatement], waiting: Iterable[tuple[str, str]]) -> list[tuple[ScopStatement, ...]]:
     """Groups of statements that wait for each other, each behind those that it waits for, else as they stand.
 
-    ``order``: ``{ instance -> instance that must come later }``.
+    ``waiting``: names of statements, each behind that of one that it waits for.
     """
     number = {statement.name: position for position, statement in enumerate(statements)}
     later: list[set[int]] = [set() for _ in statements]
-    for pairs in maps_of(order):
-        first, second = (number.get(pairs.get_tuple_name(side)) for side in (isl.dim_type.in_, isl.dim_type.out))
-        if first is not None and second is not None and first != second and not pairs.is_empty():
-            later[first].add(second)
+    for first, second in waiting:
+        if first != second:
+            later[number[first]].add(number[second])
     reached = [_reachable(later, start) for start in range(len(statements))]
     group = [min(b for b in reached[a] if a in reached[b]) for a in range(len(statements))]
     members: dict[int, list[int]] = {}

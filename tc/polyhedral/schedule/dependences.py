@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from collections.abc import Sequence as Items
 from dataclasses import dataclass
+from functools import reduce
+from itertools import takewhile
+from typing import Final, TypeAlias
 
 import islpy as isl
 
@@ -11,94 +16,172 @@ from tc.language.isl.original_order import in_one_step, original_order
 from tc.language.isl.pieces import maps_of
 from tc.polyhedral.ir.scop import Scop, ScopStatement
 
+# The statements of the two ends of pairs, the source first.
+Ends: TypeAlias = tuple[str, str]
+Pairs: TypeAlias = Mapping[Ends, isl.Map]
+
 
 @dataclass(frozen=True)
 class Dependences:
-    """Pairs ``source -> sink`` of instances.
+    """Pairs ``source -> sink`` of instances, by their statements; there are some of each.
 
     ``order``: conflicts between different statements, source first in program order; they must stay in order.
     ``steps``: those among instances of one statement in different steps of its blocks; they must stay in order, too.
-    ``accumulation``: conflicts among instances of one reducing statement; any order, but never at once.  Atomic
-    updates of a statement have none.
-    ``flow``: from the last write of a value to its reads; worth keeping close.
+    ``accumulation``: conflicts among instances of one reducing statement; any order, but never at once.
     """
 
-    order: isl.UnionMap
-    steps: isl.UnionMap
-    accumulation: isl.UnionMap
-    flow: isl.UnionMap
+    order: Pairs
+    steps: Pairs
+    accumulation: Pairs
 
-    @property
-    def conflicts(self) -> isl.UnionMap:
-        """Pairs of instances that must not run at the same time."""
-        return self.order.union(self.steps).union(self.accumulation)
+    def conflicts(self, ends: Ends) -> isl.Map | None:
+        """Pairs of instances that must not run at the same time; None if there are none."""
+        every = [pairs[ends] for pairs in (self.order, self.steps, self.accumulation) if ends in pairs]
+        return reduce(isl.Map.union, every) if every else None
+
+    def below(self, functions: Items[isl.UnionPwAff], names: Iterable[str]) -> Dependences:
+        """The pairs of some statements that agree on all functions."""
+        kept = frozenset(names)
+        order, steps, accumulation = (
+            _below(pairs, functions, kept) for pairs in (self.order, self.steps, self.accumulation)
+        )
+        return Dependences(order, steps, accumulation)
 
 
 def analyze_dependences(scop: Scop) -> Dependences:
-    """All conflicting pairs through isl's may-sources, and the exact flow through its must-sources.
+    """All conflicting pairs.
 
-    May-sources keep every pair.  With must-sources, dropping a reduction's self-dependences would leave only its last
-    instance ordered before its readers.
+    All of them: with the last write of an element only, dropping a reduction's self-dependences would leave only its
+    last instance ordered before its readers.
     """
-    schedule = original_order([(s.blocks, s.domain) for s in scop.statements], scop.context)
-    reads = union_of_accesses(scop.statements, scop.context, writes=False)
-    writes = union_of_accesses(scop.statements, scop.context, writes=True)
+    order: dict[Ends, isl.Map] = {}
+    steps: dict[Ends, isl.Map] = {}
+    accumulation: dict[Ends, isl.Map] = {}
+    accesses = [_accesses(statement) for statement in scop.statements]
+    for position, first in enumerate(scop.statements):
+        own = _pairs(accesses[position], accesses[position])
+        if own is not None:
+            own = own.intersect(isl.Map.lex_lt(own.get_space().domain()))
+            depth = 0 if only_accumulates(first) else len(first.blocks)
+            ends = first.name, first.name
+            if depth:
+                _add(steps, ends, own.intersect(isl.Map.lex_lt_first(own.get_space(), depth)))
+            _add(accumulation, ends, own.intersect(in_one_step(own.get_space(), depth)) if depth else own)
+        for number, second in enumerate(scop.statements[position + 1 :], position + 1):
+            between = _pairs(accesses[position], accesses[number])
+            if between is None:
+                continue
+            depth = _shared(first, second)
+            space = between.get_space()
+            inorder = between.intersect(isl.Map.lex_le_first(space, depth)) if depth else between
+            _add(order, (first.name, second.name), inorder)
+            if depth:
+                behind = between.intersect(isl.Map.lex_gt_first(space, depth)).reverse()
+                _add(order, (second.name, first.name), behind)
+    return Dependences(order, steps, accumulation)
 
-    def pairs(source: isl.UnionMap, sink: isl.UnionMap, *, last_only: bool = False) -> isl.UnionMap:
-        information = isl.UnionAccessInfo.from_sink(sink)
-        information = information.set_must_source(source) if last_only else information.set_may_source(source)
-        return information.set_schedule_map(schedule).compute_flow().get_may_dependence()
 
-    everything = pairs(writes, reads).union(pairs(writes, writes)).union(pairs(reads, writes)).coalesce()
-    order, within = _split(everything)
-    steps, accumulation = _split_steps(within, scop.statements)
-    flow, _ = _split(pairs(writes, reads, last_only=True))
-    return Dependences(order, steps, accumulation, flow)
+def _add(pairs: dict[Ends, isl.Map], ends: Ends, found: isl.Map) -> None:
+    if not found.is_empty():
+        pairs[ends] = found
 
 
-def union_of_accesses(statements: Items[ScopStatement], context: isl.Context, *, writes: bool) -> isl.UnionMap:
-    """All that the statements write, or all that they read."""
+def _shared(first: ScopStatement, second: ScopStatement) -> int:
+    """How many blocks both statements stand in."""
+    both = zip(first.blocks, second.blocks, strict=False)
+    return sum(1 for _ in takewhile(lambda blocks: blocks[0] == blocks[1], both))
+
+
+# What a statement touches, by tensor: each relation once, and whether it writes.
+_Accesses: TypeAlias = Mapping[str, Items[tuple[isl.Map, bool]]]
+
+
+def _accesses(statement: ScopStatement) -> _Accesses:
+    found: dict[str, list[tuple[isl.Map, bool]]] = defaultdict(list)
+    for relations, writes in ((statement.writes, True), (statement.reads, False)):
+        for relation in relations:
+            known = found[str(relation.get_tuple_name(isl.dim_type.out))]
+            if not any(relation.plain_is_equal(own) for own, _ in known):
+                known.append((relation, writes))
+    return found
+
+
+def _pairs(first: _Accesses, second: _Accesses) -> isl.Map | None:
+    """Pairs that touch one element, at least one of them writing; None where nothing can."""
+    every = [
+        relation.apply_range(other.reverse())
+        for tensor, own in first.items()
+        for relation, writes in own
+        for other, other_writes in second.get(tensor, ())
+        if writes or other_writes
+    ]
+    return reduce(isl.Map.union, every).coalesce() if every else None
+
+
+def _below(pairs: Pairs, functions: Items[isl.UnionPwAff], names: frozenset[str]) -> Pairs:
+    kept = [isl.UnionMap.from_map(own) for (first, second), own in pairs.items() if {first, second} <= names]
+    if not kept:
+        return {}
+    agreeing = agreeing_on(reduce(isl.UnionMap.union, kept), functions)
+    found: dict[Ends, isl.Map] = {}
+    for own in maps_of(agreeing):
+        first, second = (str(own.get_tuple_name(side)) for side in (isl.dim_type.in_, isl.dim_type.out))
+        _add(found, (first, second), own)
+    return found
+
+
+def agreeing_on(pairs: isl.UnionMap, functions: Items[isl.UnionPwAff]) -> isl.UnionMap:
+    """The pairs whose two ends agree on every function."""
+    if not functions:
+        return pairs
+    items = isl.UnionPwAffList.from_union_pw_aff(functions[0])
+    for function in functions[1:]:
+        items = items.add(function)
+    space = isl.Space.set_alloc(functions[0].get_ctx(), 0, len(functions))
+    return pairs.eq_at_multi_union_pw_aff(isl.MultiUnionPwAff.from_union_pw_aff_list(space, items))
+
+
+class Flow:
+    """From the last write of a value to its reads: worth keeping close."""
+
+    def __init__(self, scop: Scop) -> None:
+        self._statements: Final = scop.statements
+        self._schedule: Final = original_order([(s.blocks, s.domain) for s in scop.statements], scop.context)
+        self._context: Final = scop.context
+        self._found: Final[dict[tuple[str, str], frozenset[str]]] = {}
+
+    def passes(self, source: ScopStatement, sink: ScopStatement) -> bool:
+        """Whether the second statement reads a value that the first one has written last."""
+        written = {relation.get_tuple_name(isl.dim_type.out) for relation in source.writes}
+        return any(
+            source.name in self._writers(str(relation.get_tuple_name(isl.dim_type.out)), sink)
+            for relation in sink.reads
+            if relation.get_tuple_name(isl.dim_type.out) in written
+        )
+
+    def _writers(self, tensor: str, sink: ScopStatement) -> frozenset[str]:
+        """The other statements whose values of the tensor a statement reads."""
+        found = self._found.get((tensor, sink.name))
+        if found is None:
+            writes = union_of_accesses(self._statements, self._context, writes=True, tensor=tensor)
+            reads = union_of_accesses((sink,), self._context, writes=False, tensor=tensor)
+            access = isl.UnionAccessInfo.from_sink(reads).set_must_source(writes).set_schedule_map(self._schedule)
+            pairs = maps_of(access.compute_flow().get_may_dependence())
+            names = (str(own.get_tuple_name(isl.dim_type.in_)) for own in pairs if not own.is_empty())
+            found = self._found[tensor, sink.name] = frozenset(names)
+        return found
+
+
+def union_of_accesses(
+    statements: Iterable[ScopStatement], context: isl.Context, *, writes: bool, tensor: str | None = None
+) -> isl.UnionMap:
+    """All that the statements write, or all that they read; of one ``tensor``, if it is named."""
     union = isl.UnionMap.empty(isl.Space.params_alloc(context, 0))
     for statement in statements:
         for relation in statement.writes if writes else statement.reads:
-            union = union.union(isl.UnionMap.from_map(relation))
+            if tensor is None or relation.get_tuple_name(isl.dim_type.out) == tensor:
+                union = union.union(isl.UnionMap.from_map(relation))
     return union
-
-
-def _split(pairs: isl.UnionMap) -> tuple[isl.UnionMap, isl.UnionMap]:
-    """Pairs of different statements, and pairs within one statement."""
-    between = isl.UnionMap.empty(pairs.get_space())
-    within = between
-    found = maps_of(pairs)
-    for relation in found:
-        single = isl.UnionMap.from_map(relation)
-        if relation.get_tuple_name(isl.dim_type.in_) == relation.get_tuple_name(isl.dim_type.out):
-            within = within.union(single)
-        else:
-            between = between.union(single)
-    return between, within
-
-
-def _split_steps(within: isl.UnionMap, statements: Items[ScopStatement]) -> tuple[isl.UnionMap, isl.UnionMap]:
-    """Pairs within statements that are in order, and those that may run in any order.
-
-    What only combines terms into its target does so in any order, in whatever steps.
-    """
-    steps = isl.UnionMap.empty(within.get_space())
-    accumulation = steps
-    named = {statement.name: statement for statement in statements}
-    for pairs in maps_of(within):
-        statement, depth = named[pairs.get_tuple_name(isl.dim_type.in_)], 0
-        if not only_accumulates(statement):
-            depth = len(statement.blocks)
-        elif statement.body.atomic:
-            continue
-        if depth:
-            earlier = isl.Map.lex_lt_first(pairs.get_space(), depth)
-            steps = steps.union(isl.UnionMap.from_map(pairs.intersect(earlier)))
-        unordered = pairs.intersect(in_one_step(pairs.get_space(), depth)) if depth else pairs
-        accumulation = accumulation.union(isl.UnionMap.from_map(unordered))
-    return steps, accumulation
 
 
 def only_accumulates(statement: ScopStatement) -> bool:

@@ -11,17 +11,22 @@ block, and what does not wait for them leaves it.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from collections.abc import Sequence as Items
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import reduce
 
 import islpy as isl
 
 from tc.language.isl.affine import isl_name
-from tc.language.isl.pieces import maps_of
+from tc.language.isl.pieces import maps_of, sets_of
 from tc.polyhedral.ir.scop import Scop, ScopStatement
 from tc.polyhedral.ir.tree import Band, Filter, Leaf, Member, Node, ScheduleTree, Sequence
+from tc.polyhedral.schedule.coincidence import Apart, Shared, coincides, shared_iterators
 from tc.polyhedral.schedule.components import components
-from tc.polyhedral.schedule.dependences import Dependences, analyze_dependences
+from tc.polyhedral.schedule.dependences import Flow, analyze_dependences
+from tc.polyhedral.schedule.hulls import hull_of
+from tc.polyhedral.schedule.prefix import Instances, Prefix
 from tc.targets.options import Fusion
 
 Group = tuple[ScopStatement, ...]
@@ -31,10 +36,11 @@ def schedule_scop(scop: Scop, fusion: Fusion) -> ScheduleTree:
     """A legal tree for the statements that have instances."""
     _configure(scop.context)
     statements = tuple(s for s in scop.statements if not s.domain.is_empty())
-    scheduler = _Scheduler(analyze_dependences(scop), fusion, scop.between_kernels)
-    return ScheduleTree(
-        _domain_of(statements, scop), scheduler.order(statements, _Prefix(())) if statements else Leaf()
-    )
+    if not statements:
+        return ScheduleTree(_domain_of(statements, scop), Leaf())
+    dependences, instances = analyze_dependences(scop), {s.name: Instances(s) for s in statements}
+    scheduler = _Scheduler(Flow(scop), instances, fusion, scop.between_kernels)
+    return ScheduleTree(_domain_of(statements, scop), scheduler.order(statements, Prefix(dependences, instances)))
 
 
 def untransformed_tree(scop: Scop) -> ScheduleTree:
@@ -85,32 +91,14 @@ def _union(statements: Group) -> isl.UnionSet:
     return union
 
 
-@dataclass(frozen=True, eq=False)
-class _Prefix:
-    """The functions of the members of all bands above, and what is known below these, by the names of statements."""
-
-    functions: tuple[isl.UnionPwAff, ...]
-    together: dict[str, isl.UnionMap] = field(default_factory=dict)
-    own: dict[str, tuple[Member, ...]] = field(default_factory=dict)
-    shared: dict[tuple[str, ...], tuple[Member, ...]] = field(default_factory=dict)
-
-    def determines(self, function: isl.UnionPwAff, statement: ScopStatement) -> bool:
-        """Whether the prefix leaves the function only one value on the statement's instances."""
-        pairs = self.together.get(statement.name)
-        if pairs is None:
-            domain = isl.UnionSet.from_set(statement.domain)
-            pairs = _at(isl.UnionMap.from_domain_and_range(domain, domain), self.functions)
-            self.together[statement.name] = pairs
-        return bool(pairs.is_subset(_at(pairs, (function,))))
-
-
 @dataclass(frozen=True)
 class _Scheduler:
-    dependences: Dependences
+    flow: Flow
+    instances: Mapping[str, Instances]
     fusion: Fusion
     between_kernels: frozenset[str]
 
-    def order(self, statements: Group, prefix: _Prefix) -> Node:
+    def order(self, statements: Group, prefix: Prefix) -> Node:
         """The subtree for the statements, below bands with the members ``prefix``."""
         groups = self.group(statements, prefix)
         if self.fusion is not Fusion.MINIMAL:
@@ -119,7 +107,7 @@ class _Scheduler:
             return self.nest(groups[0], prefix)
         return Sequence(tuple(Filter(_universe(group), self.nest(group, prefix)) for group in groups))
 
-    def gather_reductions(self, groups: list[Group], prefix: _Prefix) -> list[Group]:
+    def gather_reductions(self, groups: list[Group], prefix: Prefix) -> list[Group]:
         """Reductions over the same loops that read the same elements, brought together to read them once."""
         done: list[Group] = []
         for group in groups:
@@ -135,7 +123,7 @@ class _Scheduler:
             done[partner:] = [*between, done[partner] + group]
         return done
 
-    def reduces_with(self, first: Group, second: Group, prefix: _Prefix) -> bool:
+    def reduces_with(self, first: Group, second: Group, prefix: Prefix) -> bool:
         """Whether one loop nest can run two groups of reductions, and saves reads by doing so."""
         pairs = [(a, b) for a in first if a.accumulates for b in second if b.accumulates]
         if not pairs or not all(_same_loops(a, b) and _share_reads(a, b) for a, b in pairs):
@@ -153,12 +141,11 @@ class _Scheduler:
         parallel = (len(self.shared(first, prefix)), len(self.shared(second, prefix)))
         return len(self.shared(group, prefix)) >= max(parallel) > 0
 
-    def waits(self, first: Group, second: Group, prefix: _Prefix) -> bool:
+    def waits(self, first: Group, second: Group, prefix: Prefix) -> bool:
         """Whether an instance of the second must come after one of the first, where the prefix leaves them together."""
-        pairs = self.dependences.order.intersect_domain(_union(first)).intersect_range(_union(second))
-        return not _at(pairs, prefix.functions).is_empty()
+        return prefix.waits(_names(first), _names(second))
 
-    def group(self, statements: Group, prefix: _Prefix) -> list[Group]:
+    def group(self, statements: Group, prefix: Prefix) -> list[Group]:
         """Neighbours that share a band; statements without loops left stand alone.
 
         They are in program order, but for those that others of their block need not wait for from step to step.
@@ -177,7 +164,7 @@ class _Scheduler:
             groups = merged
         return groups
 
-    def fuses(self, first: Group, second: Group, prefix: _Prefix) -> bool:
+    def fuses(self, first: Group, second: Group, prefix: Prefix) -> bool:
         """Whether two neighbours share a band; the strategy that preserves parallel loops also wants a flow to save."""
         if self.fusion is Fusion.PRESERVE_PARALLEL and not self.flows(first, second):
             return False
@@ -189,10 +176,10 @@ class _Scheduler:
         parallel = self.parallel(first + second, prefix)
         return parallel >= min(self.parallel(first, prefix), self.parallel(second, prefix))
 
-    def parallel(self, group: Group, prefix: _Prefix) -> int:
+    def parallel(self, group: Group, prefix: Prefix) -> int:
         """How many loops all statements of the group can run in parallel together."""
         members = self.shared(group, prefix)
-        return sum(not any(prefix.determines(m.function, s) for s in group) for m in members)
+        return sum(not any(prefix.determines(m.function, s.name) for s in group) for m in members)
 
     def passes_between_kernels(self, first: Group, second: Group) -> bool:
         """Whether the second group reads what only another kernel may have written, and the first one writes it."""
@@ -206,37 +193,37 @@ class _Scheduler:
         )
 
     def flows(self, first: Group, second: Group) -> bool:
-        flow = self.dependences.flow.intersect_domain(_union(first)).intersect_range(_union(second))
-        return not flow.is_empty()
+        """Whether the second group reads values of the first."""
+        return any(self.flow.passes(a, b) for a in first for b in second)
 
-    def components(self, statements: Group, prefix: _Prefix) -> Items[Group]:
+    def components(self, statements: Group, prefix: Prefix) -> Items[Group]:
         """The statements, together where they wait for each other, behind those that they wait for."""
         if not any(statement.blocks for statement in statements):
             return [(statement,) for statement in statements]
-        return components(statements, _equal_at(self.dependences.order, prefix.functions, _union(statements)))
+        return components(statements, prefix.waiting(_names(statements)))
 
-    def goes_in_steps(self, group: Group, prefix: _Prefix) -> bool:
+    def goes_in_steps(self, group: Group, prefix: Prefix) -> bool:
         """Whether the statements wait for each other, or one for itself, from step to step of a block."""
         if not any(statement.blocks for statement in group):
             return False
         if len(group) > 1:
             return len(self.components(group, prefix)) == 1
-        return not _equal_at(self.dependences.steps, prefix.functions, _union(group)).is_empty()
+        return prefix.goes_in_steps(group[0].name)
 
-    def in_steps(self, group: Group, prefix: _Prefix) -> Node:
+    def in_steps(self, group: Group, prefix: Prefix) -> Node:
         """The loops that all run in parallel, then the outermost loop that is left of the blocks around all of them."""
         members = self.shared(group, prefix)
         if not members:
             depth = next(
                 depth
                 for depth in range(min(len(statement.blocks) for statement in group))
-                if not all(prefix.determines(_iterator(statement, depth), statement) for statement in group)
+                if not all(prefix.determines(_iterator(statement, depth), statement.name) for statement in group)
             )
             members = (Member(_same_iterator(group, depth), coincident=False),)
-        below = _Prefix((*prefix.functions, *(member.function for member in members)))
+        below = prefix.below(members, _names(group))
         return Band(members, permutable=members[0].coincident, child=self.order(group, below))
 
-    def nest(self, group: Group, prefix: _Prefix) -> Node:
+    def nest(self, group: Group, prefix: Prefix) -> Node:
         if self.goes_in_steps(group, prefix):
             return self.in_steps(group, prefix)
         if len(group) == 1:
@@ -249,10 +236,10 @@ class _Scheduler:
         ):
             return self.reduce_together(group, prefix)
         members = self.shared(group, prefix)
-        below = _Prefix((*prefix.functions, *(member.function for member in members)))
+        below = prefix.below(members, _names(group))
         return Band(members, permutable=True, child=self.order(group, below))
 
-    def reduce_together(self, group: Group, prefix: _Prefix) -> Node:
+    def reduce_together(self, group: Group, prefix: Prefix) -> Node:
         """One nest over the loops that the reductions have in common, the statements side by side in it."""
         own = [self.own_members(statement, prefix) for statement in group]
         members: list[Member] = []
@@ -264,25 +251,39 @@ class _Scheduler:
         leaves = Sequence(tuple(Filter(_universe((statement,)), Leaf()) for statement in group))
         return Band(tuple(members), permutable=True, child=leaves)
 
-    def shared(self, group: Group, prefix: _Prefix) -> tuple[Member, ...]:
+    def shared(self, group: Group, prefix: Prefix) -> tuple[Member, ...]:
         """The coincident members that the whole group can share."""
         names = tuple(statement.name for statement in group)
         if names not in prefix.shared:
             prefix.shared[names] = self._shared(group, prefix)
         return prefix.shared[names]
 
-    def _shared(self, group: Group, prefix: _Prefix) -> tuple[Member, ...]:
+    def _shared(self, group: Group, prefix: Prefix) -> tuple[Member, ...]:
         if len(group) == 1:
             return tuple(m for m in self.own_members(group[0], prefix) if m.coincident)
-        domain = _union(group)
-        conflicts = _affine_hulls(_equal_at(self.dependences.conflicts, prefix.functions, domain))
-        found = _coincident_members(conflicts, domain)
-        if found is None:
-            # isl orders parts that have nothing to do with each other one by one, unless something ties them.
-            found = _coincident_members(conflicts.union(_same_reductions(group)), domain) or ()
-        return tuple(m for m in found if not all(prefix.determines(m.function, s) for s in group))
+        found = self.coincident_members(group, prefix)
+        return tuple(m for m in found if not all(prefix.determines(m.function, s.name) for s in group))
 
-    def own_members(self, statement: ScopStatement, prefix: _Prefix) -> tuple[Member, ...]:
+    def coincident_members(self, group: Group, prefix: Prefix) -> tuple[Member, ...]:
+        """The leading members along which the conflicts of the group are at distance 0."""
+        domain = _union(group)
+        names = [str(piece.get_tuple_name()) for piece in sets_of(domain)]
+        if all(self.instances[name].is_plain for name in names):
+            moving, hulls = {name: self.instances[name].moving for name in names}, prefix.hulls(names)
+            shared = shared_iterators(moving, hulls)
+            if isinstance(shared, Apart):
+                # isl orders parts that have nothing to do with each other one by one, unless something ties them.
+                tied = (hull_of(own) for own in maps_of(_same_reductions(group)))
+                shared = shared_iterators(moving, [*hulls, *(hull for hull in tied if hull is not None)])
+            if isinstance(shared, Apart):
+                return ()
+            if shared is not None:
+                return tuple(Member(_function_of(group, own), coincident=True) for own in shared)
+        conflicts = prefix.conflicts(names)
+        found = members_of_isl(conflicts, domain)
+        return members_of_isl(conflicts.union(_same_reductions(group)), domain) or () if found is None else found
+
+    def own_members(self, statement: ScopStatement, prefix: Prefix) -> tuple[Member, ...]:
         """All remaining iterators of one statement, coincident ones first.
 
         Within a statement, and a step of its blocks, nothing is ordered (a right-hand side is read before its left-hand
@@ -293,20 +294,17 @@ class _Scheduler:
             prefix.own[statement.name] = self._own_members(statement, prefix)
         return prefix.own[statement.name]
 
-    def _own_members(self, statement: ScopStatement, prefix: _Prefix) -> tuple[Member, ...]:
-        domain = isl.UnionSet.from_set(statement.domain)
-        within = self.dependences.steps.union(self.dependences.accumulation)
-        conflicts = _equal_at(within, prefix.functions, domain)
+    def _own_members(self, statement: ScopStatement, prefix: Prefix) -> tuple[Member, ...]:
         found: list[Member] = []
+        conflicts = prefix.own_hull(statement.name)
         for position in range(statement.domain.dim(isl.dim_type.set)):
             function = _iterator(statement, position)
-            if not prefix.determines(function, statement):
-                coincident = conflicts.is_subset(_at(conflicts, (function,)))
-                found.append(Member(function, bool(coincident)))
+            if not prefix.determines(function, statement.name):
+                found.append(Member(function, coincident=conflicts is None or coincides(position, conflicts)))
         return (*(m for m in found if m.coincident), *(m for m in found if not m.coincident))
 
 
-def _coincident_members(conflicts: isl.UnionMap, domain: isl.UnionSet) -> tuple[Member, ...] | None:
+def members_of_isl(conflicts: isl.UnionMap, domain: isl.UnionSet) -> tuple[Member, ...] | None:
     """The leading members along which conflicts are at distance 0; None where isl finds no band for all of the domain.
 
     Members that are not coincident are thrown away, so isl need not make them valid.  Of coincident ones, neither
@@ -367,6 +365,22 @@ def _iterator(statement: ScopStatement, position: int) -> isl.UnionPwAff:
     return isl.UnionPwAff.from_pw_aff(function)
 
 
+def _function_of(group: Group, shared: Shared) -> isl.UnionPwAff:
+    """The function of all statements that has these iterators."""
+    functions = (_shifted(statement, shared) for statement in group)
+    return reduce(isl.UnionPwAff.union_add, functions)
+
+
+def _shifted(statement: ScopStatement, shared: Shared) -> isl.UnionPwAff:
+    local = isl.LocalSpace.from_space(statement.domain.get_space())
+    position = shared.iterators.get(statement.name)
+    value = isl.Aff.zero_on_domain(local)
+    if position is not None:
+        value = isl.Aff.var_on_domain(local, isl.dim_type.set, position)
+    constant = isl.Val.int_from_si(local.get_ctx(), shared.constants[statement.name])
+    return isl.UnionPwAff.from_pw_aff(isl.PwAff.from_aff(value.add_constant_val(constant)))
+
+
 def _same_iterator(group: Group, position: int) -> isl.UnionPwAff:
     """The iterator of each of the statements at a position."""
     function, *others = (_iterator(statement, position) for statement in group)
@@ -380,32 +394,5 @@ def _universe(group: Group) -> isl.UnionSet:
     return _union(group).universe()
 
 
-def _multiple(functions: Items[isl.UnionPwAff]) -> isl.MultiUnionPwAff:
-    items = isl.UnionPwAffList.from_union_pw_aff(functions[0])
-    for function in functions[1:]:
-        items = items.add(function)
-    space = isl.Space.set_alloc(functions[0].get_ctx(), 0, len(functions))
-    return isl.MultiUnionPwAff.from_union_pw_aff_list(space, items)
-
-
-def _at(pairs: isl.UnionMap, functions: Items[isl.UnionPwAff]) -> isl.UnionMap:
-    """The pairs whose two ends agree on every function."""
-    return pairs.eq_at_multi_union_pw_aff(_multiple(functions)) if functions else pairs
-
-
-def _equal_at(pairs: isl.UnionMap, prefix: Items[isl.UnionPwAff], domain: isl.UnionSet) -> isl.UnionMap:
-    return _at(pairs.intersect_domain(domain).intersect_range(domain), prefix)
-
-
-def _affine_hulls(pairs: isl.UnionMap) -> isl.UnionMap:
-    """The affine hull of the pairs of any two statements.
-
-    A difference of affine functions that is 0 on the pairs is 0 on their hull, too: nothing is lost where the pairs
-    shall coincide (the partitions of Lim and Lam, POPL 1997).  isl gets equations in place of constraints with
-    divisions, for which it may search minutes for coefficients.
-    """
-    hulls = isl.UnionMap.empty(pairs.get_space())
-    found = maps_of(pairs)
-    for relation in found:
-        hulls = hulls.union(isl.UnionMap.from_map(isl.Map.from_basic_map(relation.affine_hull())))
-    return hulls
+def _names(group: Group) -> list[str]:
+    return [statement.name for statement in group]

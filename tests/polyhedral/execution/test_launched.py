@@ -107,4 +107,6 @@ def test_threads_are_told_apart_at_one_level_of_the_loops_only() -> None:
 def test_every_thread_has_its_own_array_wherever_the_loop_over_threads_is(sharing: Sharing, several: bool) -> None:
     buffer = Buffer("kept", Layout(ScalarType.FLOAT32, (1,), (1,)), writable=True, sharing=sharing)
     loops = once(BLOCK, "b", Allocation(buffer, over(THREAD, "i", FORWARDS)))
-    assert bool(loop_execution(loops, {"S0": 1}, isl.Context()).scopes["kept"].is_injective()) is several
+    arrays = loop_execution(loops, {"S0": 1}, isl.Context()).scopes("kept", {"S0"})
+    assert arrays is not None
+    assert bool(arrays.is_injective()) is several
