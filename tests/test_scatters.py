@@ -295,14 +295,13 @@ def test_open_sizes() -> None:
     text = "def f(int32(B) I, float(B,D) v, float(V,D) z) -> (float(V,D) y) { y(I(b), d) +=! v(b,d) }"
     f, open_ = tc.define(text).single(), tc.dynamic(40)
     index, rows = tc.ArraySpec((open_,), tc.ScalarType.INT32), tc.ArraySpec((open_, 5), tc.ScalarType.FLOAT32)
-    kernel = f.compile(index, rows, (7, 5))
-    for terms in (1, 23):
-        arrays = (indices(terms, 7), numbers((terms, 5), "float32"), numbers((7, 5), "float32"))
-        assert compare(f.oracle(*arrays)["y"], np.asarray(kernel(*arrays))).ok
-    with pytest.raises(
-        tc.ArgumentError, match="`y` is scattered to along a dimension that would stay open; pass a number"
-    ):
-        f.compile((23,), (23, 5), rows)
+    owned = tc.CpuOptions(tc.ScheduleOptions(scatter_owners=3))
+    for kernel, most in ((f.compile(index, rows, (7, 5)), 7), (f.compile(index, rows, rows, options=owned), 40)):
+        for terms, elements in ((1, 7), (23, most)):  # of few elements, some owners have none
+            arrays = (indices(terms, 7), numbers((terms, 5), "float32"), numbers((elements, 5), "float32"))
+            assert compare(f.oracle(*arrays)["y"], np.asarray(kernel(*arrays))).ok
+    arrays = (indices(9, 2), numbers((9, 5), "float32"), numbers((2, 5), "float32"))
+    assert compare(f.oracle(*arrays)["y"], np.asarray(kernel(*arrays))).ok
 
 
 def test_options_of_other_statements() -> None:

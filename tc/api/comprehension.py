@@ -116,7 +116,7 @@ class Comprehension:
     ) -> Kernel:
         """The kernel for arrays, ``tc.ArraySpec`` or plain shapes; scalars by value.  Runs nothing.
 
-        Where a first extent is ``tc.dynamic``, it serves all of its values, and calls that fit run it from now on.
+        Where an extent is ``tc.dynamic``, it serves all of its values, and calls that fit run it from now on.
         """
         arguments = self._in_order(arguments, named)
         return self._kernels.get(self._signature(arguments), self._target(arguments, target), options)
@@ -143,7 +143,7 @@ class Comprehension:
     ) -> TuningResult:
         """Searches for the quickest options for such arguments: arrays, which are tuned on, specs or shapes.
 
-        Where a first extent is ``tc.dynamic``, the winner serves all of its values; it is timed with the greatest.
+        Where an extent is ``tc.dynamic``, the winner serves all of its values; it is timed with the greatest.
         ``effort``: ``quick``, ``default`` or ``thorough``, the budget and how much is tried and measured (see
         ``tc.tuner.session.effort``).  ``budget``: wall-clock time, trials or generations, as in ``"10m"`` or ``"200
         trials"``; None takes that of the effort.  ``cache``: the file or URL that trials and winner go to; None takes

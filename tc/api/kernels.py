@@ -90,7 +90,7 @@ class Kernels:
             for (opened, *other), kernel in tuple(self._open.items())
             if other == [options, target] and opened.sizes_of(signature) is not None
         ]
-        return min(found, key=lambda kernel: [size.most for size in kernel.signature.symbolic], default=None)
+        return min(found, key=lambda kernel: kernel.signature.reach, default=None)
 
     def compile(
         self, signature: Signature, target: Target, options: Options, prepared: Prepared | None = None

@@ -55,7 +55,7 @@ class Convention:
             scalars=tuple((names[name], value) for name, value in self.signature.scalars),
             aliases=tuple((names[output], names[input]) for output, input in self.signature.aliases),
             symbolic=tuple(
-                replace(size, arguments=tuple(names[name] for name in size.arguments))
+                replace(size, places=tuple((names[name], dimension) for name, dimension in size.places))
                 for size in self.signature.symbolic
             ),
         )

@@ -45,7 +45,8 @@ def report_fault(convention: Convention, fault: int) -> NoReturn:
             f"{name}: {check.tensor} gives a bound of a range that is outside of {allowed} "
             f"(statement {check.statement}); the results are undefined"
         )
+    allowed = "its extent" if check.extent == UNKNOWN else f"0:{check.extent}"
     raise ArgumentError(
-        f"{name}: an index into dimension {check.dimension} of {check.tensor} is outside of 0:{check.extent} "
+        f"{name}: an index into dimension {check.dimension} of {check.tensor} is outside of {allowed} "
         f"(statement {check.statement}); the results are undefined"
     )

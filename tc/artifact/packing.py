@@ -6,6 +6,7 @@ import json
 from typing import Final
 
 from tc.artifact.convention import Convention
+from tc.artifact.earlier_formats import with_places
 from tc.artifact.executable import Executable
 from tc.base.decision import Decision
 from tc.base.digest import sha256_hex
@@ -19,8 +20,10 @@ from tc.targets.options import CpuOptions, GpuOptions, Options
 from tc.targets.options_json import from_json, option_value, to_json, value_to_json
 from tc.targets.target import CpuTarget, parse_target
 
-# Descriptions have said what a kernel was really made with since the second one.
-_FORMAT: Final = 2
+# Descriptions have said what a kernel was really made with since the second one, and in which dimensions of arguments
+# sizes are that stay open since the third one.
+_FORMAT: Final = 3
+_PLACES: Final = 3
 
 
 @frozen
@@ -127,8 +130,11 @@ def assemble(description: str, options: str, source: str, code: bytes) -> Execut
 
 def _described(data: object) -> _Description:
     """ValueError, saying so, for a description of a later format, whose other fields mean nothing here."""
-    if isinstance(data, dict) and isinstance(written := data.get("format", 1), int) and written > _FORMAT:
-        raise ValueError(f"it is of format {written}, and this version of tc reads formats up to {_FORMAT}")
+    if isinstance(data, dict) and isinstance(written := data.get("format", 1), int):
+        if written > _FORMAT:
+            raise ValueError(f"it is of format {written}, and this version of tc reads formats up to {_FORMAT}")
+        if written < _PLACES:
+            data = with_places(data)
     return record_from_json(_Description, data)
 
 

@@ -12,15 +12,15 @@ from tc.base.types import ScalarType
 class TensorParameter:
     """An argument or a result.
 
-    ``in_out``: a result that is read before it is written, so that callers bring it.  ``first_size``: which of the
-    definition's sizes the first dimension of an argument is; None where it is a number.
+    ``in_out``: a result that is read before it is written, so that callers bring it.  ``sizes``: of an argument, which
+    of the definition's sizes each dimension is; None where it is a number.
     """
 
     name: str
     type: ScalarType
     dimensions: int
     in_out: bool = False
-    first_size: int | None = None
+    sizes: tuple[int | None, ...] = ()
 
 
 @frozen

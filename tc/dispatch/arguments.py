@@ -130,7 +130,7 @@ def bind(interface: Interface, arguments: Sequence[object], out: object, *, writ
 def bind_specs(interface: Interface, arguments: Sequence[object]) -> Signature:
     """The signature of a call on arrays, ``ArraySpec`` or plain shapes (tuples of integers); scalars by value.
 
-    First extents that are ``tc.dynamic`` stay open.
+    Extents that are ``tc.dynamic`` stay open.
     """
     _require_count(interface, arguments)
     tensors = {tensor.name: tensor for tensor in interface.tensors}
@@ -150,23 +150,20 @@ def bind_specs(interface: Interface, arguments: Sequence[object]) -> Signature:
 def _symbolic(interface: Interface, specs: Mapping[str, ArraySpec]) -> tuple[SymbolicSize, ...]:
     """The sizes that ``tc.dynamic`` opens somewhere."""
     most: dict[int, int] = {}
+    places: dict[int, list[tuple[str, int]]] = {}
     for name, spec in specs.items():
-        place, size = f"argument {name} of {interface.name}", interface.tensor(name).first_size
-        for dimension, extent in enumerate(spec.shape):
+        for dimension, (size, extent) in enumerate(zip(interface.tensor(name).sizes, spec.shape, strict=True)):
+            if size is not None:
+                places.setdefault(size, []).append((name, dimension))
             if not isinstance(extent, Dynamic):
                 continue
-            if dimension > 0:
-                raise ArgumentError(
-                    f"{place}: dimension {dimension} cannot stay open, because strides would depend on it; "
-                    "only a first dimension can be tc.dynamic"
-                )
             if size is None:
-                raise ArgumentError(f"{place}: its first dimension is declared as a number; it cannot be tc.dynamic")
+                raise ArgumentError(
+                    f"argument {name} of {interface.name}: dimension {dimension} is declared as a number; "
+                    "it cannot be tc.dynamic"
+                )
             most[size] = int(extent)
-    parameters = [interface.tensor(name) for name in specs]
-    return tuple(
-        SymbolicSize(most[size], tuple(p.name for p in parameters if p.first_size == size)) for size in sorted(most)
-    )
+    return tuple(SymbolicSize(most[size], tuple(places[size])) for size in sorted(most))
 
 
 def _as_spec(tensor: TensorParameter, value: object, place: str) -> ArraySpec:

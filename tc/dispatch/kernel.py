@@ -183,7 +183,8 @@ class Kernel:
         return self._convention.layout(name)
 
     def _sizes(self, bound: Arguments) -> tuple[int, ...]:
-        return tuple(bound.inputs[size.arguments[0]].shape[0] for size in self.signature.symbolic)
+        places = (size.places[0] for size in self.signature.symbolic)
+        return tuple(bound.inputs[name].shape[dimension] for name, dimension in places)
 
     def _allocator(self, name: str, bound: Arguments, site: Site) -> Callable[[], object]:
         layout = self.layout(name)

@@ -292,7 +292,8 @@ def _prefetch_blocks(root: LoopTree, scop: Scop, options: CpuOptions, _machine: 
 def _prefetch_stores(root: LoopTree, scop: Scop, options: CpuOptions, machine: CpuMachine) -> Loops:
     if not options.block_prefetch:
         return root, scop
-    return prefetch_stores(root, scop.buffers, scop.bodies, streamed_by(scop, options, machine)), scop
+    streamed = streamed_by(scop, options, machine)
+    return prefetch_stores(root, scop.buffers, scop.bodies, streamed, scop.sizes), scop
 
 
 # Of the loops once they are unrolled.

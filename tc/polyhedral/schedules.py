@@ -30,6 +30,8 @@ from tc.targets.options import Fusion
 # options are refused must not take longer.  No default needs a quarter of them.
 _OF_ONE: Final = 3_500_000
 _OF_ANOTHER: Final = 1_000_000
+# Sizes that stay open are one dimension more of all sets each.
+_OF_OPEN_SIZE: Final = 3_500_000
 # To schedule takes longer, and is the same for all options with one fusion strategy.
 _TO_SCHEDULE: Final = 6_000_000
 
@@ -45,7 +47,8 @@ class Schedules:
         self.specialization: Final = specialization
         if max_operations is None:
             statements = max(1, len(specialization.program.statements))
-            self.max_operations = min(MAX_OPERATIONS, _OF_ONE + (statements - 1) * _OF_ANOTHER)
+            opened = len(specialization.signature.symbolic) * _OF_OPEN_SIZE
+            self.max_operations = min(MAX_OPERATIONS, _OF_ONE + (statements - 1) * _OF_ANOTHER + opened)
             self._to_schedule = min(MAX_OPERATIONS, statements * _TO_SCHEDULE)
         else:
             self.max_operations, self._to_schedule = max_operations, max_operations // 2

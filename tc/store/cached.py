@@ -164,7 +164,7 @@ class KernelCache:
         except ValueError as error:
             raise self._damaged(f"a kernel of {wanted.definition.interface.name} ({error})") from error
         found = [serving for serving in opened if serving is not None]
-        yield from sorted(found, key=lambda serving: [size.most for size in serving.signature.symbolic])
+        yield from sorted(found, key=lambda serving: serving.signature.reach)
 
     def _candidates(self, reader: Reader, wanted: Wanted) -> Iterator[Ingredients]:
         """What may serve: kernels of the compiler that is here, or where none is asked, of those in the cache."""

@@ -49,7 +49,10 @@ class Wanted:
             scalars=_listed([(places[name], value) for name, value in self.signature.scalars]),
             aliases=_listed([(places[output], places[input]) for output, input in self.signature.aliases]),
             symbolic=_listed(
-                [(size.most, [places[name] for name in size.arguments]) for size in self.signature.symbolic]
+                [
+                    (size.most, [(places[n], dimension) for n, dimension in size.places])
+                    for size in self.signature.symbolic
+                ]
             ),
             target=target,
             architecture=architecture,
@@ -65,10 +68,10 @@ class Wanted:
         names = self.definition.interface.names
         try:
             sizes = tuple(
-                SymbolicSize(int(most), tuple(names[place] for place in places))
-                for most, places in json.loads(symbolic)
+                SymbolicSize(most, tuple((names[place], dimension) for place, dimension in places))
+                for most, places in _symbolic(symbolic)
             )
-        except (TypeError, IndexError, RecursionError) as error:
+        except (IndexError, RecursionError) as error:
             raise ValueError(f"symbolic sizes are pairs of a number and places, got {symbolic!r}") from error
         signature = self.signature.opened(sizes)
         return None if signature is None else replace(self, signature=signature)
@@ -97,20 +100,49 @@ class _Extents:
 
     shapes: tuple[tuple[int, ...], ...]
     strides: tuple[tuple[int, object], ...]
-    symbolic: tuple[tuple[int, tuple[int, ...]], ...]
 
 
 _NAMES: Final = tuple(field.name for field in fields(_Extents))
+
+
+@frozen
+class _Symbolic:
+    """Symbolic sizes, each with its places: numbers of arguments with numbers of dimensions."""
+
+    sizes: tuple[tuple[int, tuple[object, ...]], ...]
+
+
+def _symbolic(text: str) -> list[tuple[int, list[tuple[int, int]]]]:
+    """What an ingredient says; ValueError for text that ``Wanted`` never made.
+
+    Of earlier generators, it names arguments alone: those whose first dimension it is.
+    """
+    found = from_json(_Symbolic, {"sizes": json.loads(text)}).sizes
+    return [(most, [_symbolic_place(place) for place in places]) for most, places in found]
+
+
+def _symbolic_place(place: object) -> tuple[int, int]:
+    match place:
+        case [int(argument), int(dimension)] if argument >= 0 and dimension >= 0:
+            return argument, dimension
+        case int(argument) if argument >= 0:
+            return argument, 0
+        case _:
+            raise ValueError(f"symbolic sizes are pairs of a number and places, got {place!r}")
 
 
 def extents_of(ingredients: Ingredients) -> tuple[tuple[str, ...], ...] | None:
     """``extents_text`` of all arguments; None for ingredients that ``Wanted`` does not make."""
     try:
         found = from_json(_Extents, {name: json.loads(getattr(ingredients, name)) for name in _NAMES})
-        opened = {place: most for most, places in found.symbolic for place in places}
+        opened: dict[int, dict[int, int]] = {}
+        for most, places in _symbolic(ingredients.symbolic):
+            for argument, dimension in places:
+                opened.setdefault(argument, {})[dimension] = most
         # Those of the results come behind them.
-        places = [place for place, _ in found.strides[: len(found.shapes)]]
-        return tuple(extents_text(shape, opened.get(place)) for shape, place in zip(found.shapes, places, strict=True))
+        arguments = [argument for argument, _ in found.strides[: len(found.shapes)]]
+        pairs = zip(found.shapes, arguments, strict=True)
+        return tuple(extents_text(shape, opened.get(argument, {})) for shape, argument in pairs)
     except (ValueError, RecursionError):
         return None
 

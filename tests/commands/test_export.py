@@ -175,10 +175,10 @@ def test_the_header_says_which_sizes_are_passed(
         "//   buffers[0]  x: float32[x.0][7], read",
         "//   buffers[1]  y: float32[x.0 - 1][7], written",
         "//   scalars[0].f  s: float32",
-        "//   scalars[1].i  x.0: the first extent of x, from 1 to 96",
+        "//   scalars[1].i  x.0: dimension 0 of x, from 1 to 96",
         "//   buffers[1]  y: float32[y.0][7], read",
-        "//   scalars[0].i  x.0: the first extent of x, from 1 to 96",
-        "//   scalars[1].i  y.0: the first extent of y, from 1 to 9",
+        "//   scalars[0].i  x.0: dimension 0 of x, from 1 to 96",
+        "//   scalars[1].i  y.0: dimension 0 of y, from 1 to 9",
     ):
         assert f"\n{line}\n" in text
     assert (
@@ -199,7 +199,7 @@ FOUR = Extent(4, (0, 0))
 
 
 @pytest.mark.parametrize(
-    ("first", "said"),
+    ("extent", "said"),
     [
         (None, "[9][7]"),
         (Extent(0, (1, 0)), "[x.0][7]"),
@@ -215,10 +215,10 @@ FOUR = Extent(4, (0, 0))
         (Extent(1, (1, 0), 2), "[(x.0 + 1) / 2][7]"),
     ],
 )
-def test_extents_are_said_in_terms_of_sizes(opened: Path, first: Extent | None, said: str) -> None:
+def test_extents_are_said_in_terms_of_sizes(opened: Path, extent: Extent | None, said: str) -> None:
     with contents(opened) as found:
         (total,) = select(found, Filter(program="total")).exported
-    layout = Layout(ScalarType.FLOAT32, (9, 7), (7, 1), first)
+    layout = Layout(ScalarType.FLOAT32, (9, 7), (7, 1), (extent, None))
     assert "".join(f"[{extent}]" for extent in extents_said(total, layout)) == said
 
 

@@ -30,9 +30,7 @@ def describe(recipe: Recipe, outcome: Outcome) -> str:
             lines.append(f"    = {array.tolist()}")
     lines += [f"out= {name}: {layout.value}" for name, layout in recipe.outputs]
     lines += [f"{result} lies in the memory of {name}" for result, name in recipe.shared]
-    if recipe.opened is not None:
-        size, most = recipe.opened
-        lines.append(f"{size} stays open up to {most}")
+    lines += [f"{size} stays open up to {most}" for size, most in recipe.opened]
     lines += [f"{recipe.options}", f"target {recipe.target}, sanitizer {recipe.sanitizer.value}"]
     lines.append(f"{recipe.name}: {outcome.detail.rstrip()}")
     return "\n".join(lines)

@@ -254,19 +254,20 @@ class _Call:
                 options = shorter
 
     def _open(self, passed: list[Any], options: Options) -> None:
-        """Makes the kernel that serves the call with a symbolic size, if there is to be one and it can be."""
-        if self.recipe.opened is None:
+        """Makes the kernel that serves the call with symbolic sizes, if there is to be one and it can be."""
+        if not self.recipe.opened:
             return
-        size, most = self.recipe.opened
+        most = dict(self.recipe.opened)
         specs: list[Any] = []
         for (_, argument), array in zip(self.recipe.arguments, passed, strict=True):
-            if isinstance(argument, ScalarArgument) or not argument.extents or argument.extents[0] != size:
+            if isinstance(argument, ScalarArgument) or not most.keys() & set(argument.extents):
                 specs.append(array)
                 continue
             view = to_numpy(array)
             strides = tuple(step // view.itemsize for step in view.strides)
             contiguous = view.flags.c_contiguous
-            shape = (tc.dynamic(most), *view.shape[1:])
+            names = zip(argument.extents, view.shape, strict=True)
+            shape = tuple(tc.dynamic(most[name]) if name in most else extent for name, extent in names)
             specs.append(tc.ArraySpec(shape, argument.type, None if contiguous else strides))
         with suppress(tc.ArgumentError, tc.RangeError):
             self.comprehension.compile(*specs, target=self.recipe.target, options=options)

@@ -137,15 +137,14 @@ def _outputs(source: Source, results: list[str]) -> tuple[tuple[str, Layout], ..
 
 def _opened(
     source: Source, arguments: tuple[tuple[str, TensorArgument | ScalarArgument], ...], sizes: dict[str, int]
-) -> tuple[str, int] | None:
-    """Often a size that stays symbolic, up to what it is or to more, where there is one of first dimensions alone."""
+) -> tuple[tuple[str, int], ...]:
+    """Often sizes that stay symbolic, up to what they are or to more, in whatever dimensions they are."""
     extents = [argument.extents for _, argument in arguments if isinstance(argument, TensorArgument)]
-    deeper = {extent for own in extents for extent in own[1:]}
-    able = sorted({str(own[0]) for own in extents if own and own[0] in sizes} - deeper)
+    able = sorted({str(extent) for own in extents for extent in own if extent in sizes})
     if not able or not source.chance(0.6):
-        return None
-    name = source.choice(able)
-    return name, max(1, sizes[name]) + source.choice([0, 1, 3, 16, 100])
+        return ()
+    chosen = source.some(able, 0.4) or [source.choice(able)]
+    return tuple((name, max(1, sizes[name]) + source.choice([0, 1, 3, 16, 100])) for name in chosen)
 
 
 def _shared(

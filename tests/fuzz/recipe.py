@@ -63,7 +63,7 @@ class Recipe:
 
     ``outputs``: layouts of the results that go through ``out=``, besides those that must (in-out results).
     ``shared``: results that are to lie in the memory of an argument; a call may refuse that.
-    ``opened``: a size that stays symbolic where it can, and its greatest value.
+    ``opened``: sizes that stay symbolic where they can, each with its greatest value.
     ``sanitizer``: what the process must be started with, see ``workers``.
     """
 
@@ -78,7 +78,7 @@ class Recipe:
     options: Options
     target: str = "cpu"
     sanitizer: Sanitizer = Sanitizer.NONE
-    opened: tuple[str, int] | None = None
+    opened: tuple[tuple[str, int], ...] = ()
 
     def shape(self, argument: TensorArgument) -> tuple[int, ...]:
         """The extents as numbers."""

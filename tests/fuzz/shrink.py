@@ -43,8 +43,8 @@ def _calls(recipe: Recipe) -> Iterator[Recipe]:
     if recipe.target != "cpu":
         options = recipe.options if isinstance(recipe.options, tc.CpuOptions) else tc.CpuOptions()
         yield replace(recipe, target="cpu", options=options)
-    if recipe.opened is not None:
-        yield replace(recipe, opened=None)
+    for opened in recipe.opened:
+        yield replace(recipe, opened=tuple(other for other in recipe.opened if other != opened))
     if recipe.shared:
         yield replace(recipe, shared=())
     for position in range(len(recipe.outputs)):

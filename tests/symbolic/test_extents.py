@@ -71,7 +71,7 @@ def test_extents_and_divisors_that_are_not_linear(kind: str, target: str) -> Non
 def test_extents_are_kept_as_text() -> None:
     """Whatever they consist of."""
     f = tc.define("def f(float(N) x) -> (y) { y(i) = x(i) where i in 0:(N < 4 ? N : 7 - N/3), i < N }").f
-    extent = f.specialize((tc.dynamic(9),)).layouts["y"].first
+    extent = f.specialize((tc.dynamic(9),)).layouts["y"].extents[0]
     assert extent is not None
     assert from_json(Extent, to_json(extent)) == extent
     assert [extent.at((size,)) for size in range(1, 10)] == [1, 2, 3, 4, 5, 5, 5, 5, 4]

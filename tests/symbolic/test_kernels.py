@@ -161,7 +161,7 @@ def test_two_open_sizes() -> None:
     text = "def outer(float(M) a, float(N,K) B, float(M) c) -> (s) { s(m) +=! a(m) * B(n,k) * c(m) }"
     outer = tc.define(text).outer
     kernel = outer.compile((tc.dynamic(30),), (tc.dynamic(9), 5), (30,))
-    assert kernel.signature.symbolic == (SymbolicSize(30, ("a", "c")), SymbolicSize(9, ("B",)))
+    assert kernel.signature.symbolic == (SymbolicSize(30, (("a", 0), ("c", 0))), SymbolicSize(9, (("B", 0),)))
     random = np.random.default_rng(1)
     for m, n in ((1, 1), (30, 9), (17, 4), (29, 1)):
         shapes = ((m,), (n, 5), (m,))

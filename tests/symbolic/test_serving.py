@@ -18,7 +18,7 @@ from tests.symbolic.programs import FLOAT, MM
 
 
 def test_which_calls_a_signature_covers() -> None:
-    size = SymbolicSize(9, ("a", "b"))
+    size = SymbolicSize(9, (("a", 0), ("b", 0)))
     opened = Signature((("a", ArraySpec((9, 4), FLOAT)), ("b", ArraySpec((9,), FLOAT))), symbolic=(size,))
 
     def call(a: tuple[int, ...], b: tuple[int, ...], **changes: Any) -> Signature:
@@ -126,7 +126,7 @@ def test_production_serves_sizes_that_were_not_seen(tmp_path: Path) -> None:
     assert loaded == ""
     assert "has no kernel for mm(A: float32[65, 16], B: float32[16, 8])" in miss[0]
     assert any(line.split() == ["symbolic", "wanted", "[]"] for line in miss)
-    assert any(line.split() == ["there", "[[64,[0]]]"] for line in miss)
+    assert any(line.split() == ["there", "[[64,[[0,0]]]]"] for line in miss)
 
 
 def test_renamed_definitions_are_served_too(tmp_path: Path) -> None:

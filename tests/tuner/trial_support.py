@@ -35,7 +35,7 @@ TASK: Final = Task(
     TEXT, "mm", Signature((("A", ArraySpec((M, K), _FLOAT)), ("B", ArraySpec((K, N), _FLOAT)))), str(TARGET)
 )
 # The same for all M up to that one.  Candidates are checked where it is 21, too.
-OPEN: Final = replace(TASK, signature=replace(TASK.signature, symbolic=(SymbolicSize(M, ("A",)),)))
+OPEN: Final = replace(TASK, signature=replace(TASK.signature, symbolic=(SymbolicSize(M, (("A", 0),)),)))
 
 # What is done in place of the kernel, or after it; C's buffer is the third.
 SEGMENTATION_FAULT: Final = "*(volatile int *)8 = 1;"

@@ -57,22 +57,30 @@ def time_or_none(value: object) -> float | None:
     return value if isinstance(value, float) and 1e-15 < value < 1e9 else None
 
 
-def _opened(value: object) -> Mapping[str, int]:
-    """The greatest first extents of the arguments where they stay open."""
-    found: dict[str, int] = {}
+def _opened(value: object) -> Mapping[str, Mapping[int, int]]:
+    """The greatest extents of the arguments where they stay open, by dimension; earlier runs say the first ones."""
+    found: dict[str, dict[int, int]] = {}
     for size in value if isinstance(value, list) else ():
         match size:
+            case {"most": int() as most, "places": list(places)} if _is_extent(most):
+                pass
             case {"most": int() as most, "arguments": list(names)} if _is_extent(most):
-                found |= {name: most for name in names if isinstance(name, str)}
+                places = [[name, 0] for name in names]
+            case _:
+                continue
+        for place in places:
+            match place:
+                case [str() as name, int() as dimension]:
+                    found.setdefault(name, {})[dimension] = most
     return found
 
 
-def _arguments(value: object, opened: Mapping[str, int]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+def _arguments(value: object, opened: Mapping[str, Mapping[int, int]]) -> tuple[tuple[str, tuple[str, ...]], ...]:
     found = []
     for pair in value if isinstance(value, list) else ():
         match pair:
             case [str() as name, {"shape": list(shape)}] if all(map(_is_extent, shape)):
-                found.append((name, extents_text(tuple(shape), opened.get(name))))
+                found.append((name, extents_text(tuple(shape), opened.get(name, {}))))
     return tuple(found)
 
 

@@ -135,7 +135,9 @@ def tuning(
     calls = specialized_calls(task, program)
     memory = oracle_memory()
     control.listen(Judging(definition.interface.name, plan_within(calls[0], memory).bytes))
-    given = random_arrays(program, calls[0], settings.seed) if subject.arrays is None else subject.arrays
+    given = subject.arrays
+    if given is None:
+        given = random_arrays(program, calls[0], settings.seed, calls[-1])
     bounds = _bounds(least_work(calls[0], given), target, machines.device)
     clear_abandoned()
     with scratch_folder("tc-tune-") as folder:

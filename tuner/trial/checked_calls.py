@@ -15,7 +15,7 @@ from tc.reference.evaluate import evaluate
 from tc.reference.kept import keep_results
 from tc.reference.plan import plan_within
 from tc.tuner.trial.task import Task
-from tc.tuner.trial.trial_arrays import first_rows, keep_arrays
+from tc.tuner.trial.trial_arrays import first_elements, keep_arrays
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -49,11 +49,12 @@ def keep_calls(
 ) -> None:
     """Writes the arrays, which are those of the first call, and what the oracle makes of all calls.
 
-    The others have the first rows of them: what reads beyond finds numbers that change its results.  ``memory``: bytes
-    that the oracle may take, for which TooLargeError is raised before anything is written; None where that is known.
+    The others have the first elements of them: what reads beyond finds numbers that change its results.  ``memory``:
+    bytes that the oracle may take, for which TooLargeError is raised before anything is written; None where that is
+    known.
     """
     plans = [None if memory is None else plan_within(call, memory) for call in calls]
     keep_arrays(arrays, folder)
     for number, (call, plan) in enumerate(zip(calls, plans, strict=True)):
-        given = {name: first_rows(array, call.layouts[name].shape) for name, array in arrays.items()}
+        given = {name: first_elements(array, call.layouts[name].shape) for name, array in arrays.items()}
         keep_results(evaluate(call, given, scalars, plan=plan), folder, number)

@@ -34,7 +34,7 @@ from tc.tuner.trial.messages import (
     Timed,
 )
 from tc.tuner.trial.task import Task
-from tc.tuner.trial.trial_arrays import first_rows, kept_arrays
+from tc.tuner.trial.trial_arrays import first_elements, kept_arrays
 from tc.tuner.trial.trial_memory import Guarded, HostTrialMemory, TrialMemory, trial_memory_of
 from tc.tuner.trial.trial_outcome import Failed, FailureKind
 
@@ -137,7 +137,7 @@ class MeasureHandler:
             layout = kernel.layout(name).at(sizes)
             guarded[name] = self._memory.guarded(layout.shape, numpy_dtype(layout.type))
             if name in given:
-                guarded[name].write(first_rows(given[name], layout.shape))
+                guarded[name].write(first_elements(given[name], layout.shape))
         placed = kept.get(number)
         if placed is None:
             taken = {name: array for name, array in given.items() if name in interface.arguments}

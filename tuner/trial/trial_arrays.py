@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -20,9 +21,13 @@ Array = npt.NDArray[Any]
 _INTEGERS: Final = 8
 
 
-def random_arrays(program: Program, specialization: Specialization, seed: int) -> dict[str, Array]:
+def random_arrays(
+    program: Program, specialization: Specialization, seed: int, smallest: Specialization | None = None
+) -> dict[str, Array]:
     """Arguments, and first values of in-out results, by name: normally distributed floats, small integers, and
     indices that are in range.  The same ones for the same seed.
+
+    ``smallest``: the program for the smallest sizes that parts of the arrays are passed for.
     """
     random = np.random.default_rng(seed)
     made: dict[str, Array] = {}
@@ -33,7 +38,7 @@ def random_arrays(program: Program, specialization: Specialization, seed: int) -
         if tensor.type.is_floating:
             made[tensor.name] = random.standard_normal(shape, np.float32).astype(dtype)
         else:
-            highest = min([_INTEGERS, int(tensor.type.maximum) + 1, *_indexed(tensor.name, specialization)])
+            highest = min([_INTEGERS, int(tensor.type.maximum) + 1, *_indexed(tensor.name, smallest or specialization)])
             made[tensor.name] = random.integers(0, max(1, highest), shape).astype(dtype)
     return made
 
@@ -65,13 +70,13 @@ def keep_arrays(arrays: Mapping[str, Array], folder: Path) -> None:
         np.save(folder / f"argument-{name}.npy", _bytes(array))
 
 
-def first_rows(array: Array, shape: tuple[int, ...]) -> Array:
-    """The part of an array that has this shape, which differs in the first extent at most."""
-    return array[: shape[0]] if shape else array
+def first_elements(array: Array, shape: tuple[int, ...]) -> Array:
+    """As many elements from the first one on as this shape has, which is no larger in any dimension."""
+    return array if array.shape == shape else array.reshape(-1)[: math.prod(shape)].reshape(shape)
 
 
 def kept_arrays(interface: Interface, signature: Signature, folder: Path, *, on_disk: bool) -> dict[str, Array]:
-    """The arrays in a folder by name; arguments have the first extents and the strides of the signature.
+    """The arrays in a folder by name; arguments have the extents and the strides of the signature.
 
     ``on_disk``: they are read-only and stay in their files, so that who writes to them is stopped.
     """
@@ -84,7 +89,7 @@ def kept_arrays(interface: Interface, signature: Signature, folder: Path, *, on_
             values = stored.view(numpy_dtype(tensor.type)).reshape(stored.shape[:-1])
             spec = specs.get(tensor.name)
             if spec is not None:
-                values = first_rows(values, spec.shape)
+                values = first_elements(values, spec.shape)
             strides = None if spec is None else spec.strides
             found[tensor.name] = values if strides is None else _strided(values, strides)
     return found

@@ -177,7 +177,7 @@ def context_of(
         parameters=parameters,
         dialect=dialect,
         vector_bytes=vector_bytes,
-        expressions=ExpressionPrinter(names, layouts, program.checked, dialect),
+        expressions=ExpressionPrinter(names, layouts, program.sizes, program.checked, dialect),
         bodies=bodies,
         layouts=layouts,
         promoted=frozenset(buffer.name for buffer in program.promoted),

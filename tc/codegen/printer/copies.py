@@ -50,7 +50,7 @@ def transposing_call(context: Context, loop: Loop, scope: Scope) -> Printed | No
     to, from_ = _beginning(context, instance, value, (first, second), scope)
     rows, columns = (context.index(trip_count(node), scope) for node in (found.rows, found.columns))
     width = transposition_width(found, value.type, context.vector_bytes)
-    steps = (Fragment(str(step)) for step in (found.from_step, found.to_step))
+    steps = (context.index(step, scope) for step in (found.from_step, found.to_step))
     places = (part for place in zip((from_, to), steps, strict=True) for part in place)
     called = line("{};", call(f"tc_transpose_{value.type}x{width}", *places, rows, columns))
     return called.between([comment(body.name)])

@@ -39,10 +39,11 @@ from tc.language.program.program import (
     iterators_in,
     walk,
 )
-from tc.language.program.specialization import Layout
+from tc.language.program.specialization import Layout, OpenStride, Sizes
 from tc.polyhedral.analysis.offsets import Arguments, Forms, LinearForm, recombined, subscript_form
 from tc.polyhedral.analysis.ranges import Ranges
 from tc.polyhedral.analysis.remembered import Remembered
+from tc.polyhedral.analysis.strides import extent_index, moved, offset_form, span_form, stride_index
 from tc.polyhedral.ir.loops import IndexExpression, IndexLiteral
 
 # The local variable in which a routine notes a fault.
@@ -72,9 +73,12 @@ class Site:
 class ExpressionPrinter:
     """Prints the expressions of one kernel, and numbers the checks of its gathers as it meets them."""
 
-    def __init__(self, names: Names, layouts: Mapping[str, Layout], checked: bool, dialect: Dialect) -> None:
+    def __init__(
+        self, names: Names, layouts: Mapping[str, Layout], sizes: Sizes, checked: bool, dialect: Dialect
+    ) -> None:
         self._names = names
         self._layouts = layouts
+        self._sizes = sizes
         self._checked = checked
         self._dialect = dialect
         self._checks: dict[Check, int] = {}
@@ -146,19 +150,28 @@ class ExpressionPrinter:
         """
         return self._element(tensor, subscripts, indices, site)
 
+    def check(self, statement: str, tensor: str, dimension: int) -> Check:
+        """The check of an index into a tensor."""
+        extent = self._layouts[tensor].bounds[dimension]
+        return Check(statement, tensor, dimension, extent if isinstance(extent, int) else UNKNOWN)
+
     def number(self, check: Check) -> int:
         """The number of the fault that a check notes."""
         return self._checks.setdefault(check, len(self._checks) + 1)
 
     def offset(self, tensor: str, subscripts: Sequence[Expression], site: Site) -> LinearForm | None:
         """Where the element is; None where that depends on data."""
-        total = LinearForm()
-        for subscript, stride in zip(subscripts, self._layouts[tensor].strides, strict=True):
+        forms: list[LinearForm] = []
+        for subscript in subscripts:
             form = subscript_form(subscript, site.arguments, site.ranges, self._forms)
             if form is None:
                 return None
-            total = total.plus(form, stride)
-        return recombined(total)
+            forms.append(form)
+        return recombined(offset_form(forms, self._layouts[tensor], self._sizes))
+
+    def extent(self, tensor: str, dimension: int, site: Site) -> Fragment:
+        """The number of elements in a dimension."""
+        return self._index_fragment(extent_index(self._layouts[tensor].bounds[dimension], self._sizes), site)
 
     def load(self, location: Fragment, type: ScalarType) -> Fragment:
         """The value of an element in memory."""
@@ -217,7 +230,8 @@ class ExpressionPrinter:
         ahead = self.offset(index.tensor, index.subscripts, later)
         if ahead is None:
             return None
-        last = Fragment(str(self._layouts[index.tensor].span - 1))
+        span = span_form(self._layouts[index.tensor], self._sizes).plus(LinearForm(-1))
+        last = index_fragment(span.expression(), site.variables, self._dialect)
         place = index_fragment(ahead.expression(), later.variables, self._dialect)
         value = element(self._names.tensors[index.tensor], call("tc_min_int64", place, last))
         layout = self._layouts[read.tensor]
@@ -225,7 +239,7 @@ class ExpressionPrinter:
         rest = self.offset(read.tensor, tuple(around), site)
         if rest is None:
             return None
-        row = infix("*", cast(self._dialect.index, value), Fragment(str(layout.strides[gathered[0]])))
+        row = self._scaled(cast(self._dialect.index, value), layout.steps[gathered[0]], site)
         offset = infix("+", row, index_fragment(rest.expression(), site.variables, self._dialect))
         size = infix("*", offset, Fragment(str(layout.type.itemsize)))
         return self._dialect.prefetch.filled(tensor=named(self._names.tensors[read.tensor]), bytes=size)
@@ -240,17 +254,15 @@ class ExpressionPrinter:
 
     def _checked_indices(self, read: Read, site: Site) -> dict[int, Fragment]:
         """The subscripts that depend on data, by dimension."""
-        layout = self._layouts[read.tensor]
         gathered = [d for d, subscript in enumerate(read.subscripts) if not is_proven_inside(subscript)]
         indices = {dimension: self.value(read.subscripts[dimension], site) for dimension in gathered}
         if not self._checked:
             return indices
         for dimension in gathered:
-            check = Check(site.statement, read.tensor, dimension, layout.shape[dimension])
-            number = self.number(check)
+            number = self.number(self.check(site.statement, read.tensor, dimension))
             arguments = (
                 indices[dimension],
-                Fragment(str(check.extent)),
+                self.extent(read.tensor, dimension, site),
                 prefix("&", _FAULTED),
                 Fragment(str(number)),
             )
@@ -273,18 +285,19 @@ class ExpressionPrinter:
         layout = self._layouts[tensor]
         linear = LinearForm()
         terms: list[tuple[str, Fragment]] = []
-        for dimension, (subscript, stride) in enumerate(zip(subscripts, layout.strides, strict=True)):
+        for dimension, (subscript, step) in enumerate(zip(subscripts, layout.steps, strict=True)):
             form = None if dimension in indices else subscript_form(subscript, site.arguments, site.ranges, self._forms)
             if form is not None:
-                linear = linear.plus(form, stride)
+                linear = linear.plus(moved(form, step, self._sizes))
                 continue
             # The index of a gather is checked even where a stride of 0 makes every element the same.
             index = indices[dimension] if dimension in indices else self.value(subscript, site)
-            if stride == 0 and dimension not in indices:
+            if step == 0 and dimension not in indices:
                 continue
-            sign = "-" if stride < 0 and terms else "+"
-            factor = abs(stride) if sign == "-" else stride
-            terms.append((sign, index if factor == 1 else infix("*", index, Fragment(str(factor)))))
+            if isinstance(step, int) and step < 0 and terms:
+                terms.append(("-", self._scaled(index, -step, site)))
+            else:
+                terms.append(("+", self._scaled(index, step, site)))
         offset: Fragment | None = None
         for sign, term in terms:
             offset = term if offset is None else infix(sign, offset, term)
@@ -292,15 +305,29 @@ class ExpressionPrinter:
         if offset is None or rest != LinearForm():
             fragment = self._index(rest, site)
             offset = fragment if offset is None else infix("+", offset, fragment)
-        return element(self._names.tensors[tensor], self._watched(offset, layout) if self._dialect.watches else offset)
+        return element(
+            self._names.tensors[tensor], self._watched(offset, layout, site) if self._dialect.watches else offset
+        )
 
-    def _watched(self, offset: Fragment, layout: Layout) -> Fragment:
+    def _scaled(self, index: Fragment, step: int | OpenStride, site: Site) -> Fragment:
+        """How far an index that depends on data moves the element."""
+        if step == 1:
+            return index
+        if isinstance(step, int):
+            return infix("*", index, Fragment(str(step)))
+        product = LinearForm(0, {stride_index(step, self._sizes): step.factor})
+        return infix("*", index, self._index_fragment(product.expression(), site))
+
+    def _watched(self, offset: Fragment, layout: Layout, site: Site) -> Fragment:
         """The offset where it is inside the tensor; else the fault is noted."""
         inside = layout.offsets
         first = Fragment(str(inside.start))
         number = Fragment(str(OUTSIDE))
-        moved = infix("-", offset, first) if inside.start else offset
-        checked = call("tc_checked_index", moved, Fragment(str(len(inside))), prefix("&", _FAULTED), number)
+        shifted = infix("-", offset, first) if inside.start else offset
+        count = Fragment(str(len(inside)))
+        if layout.packed:  # what lies behind the last element is not the caller's
+            count = self._index_fragment(span_form(layout, self._sizes).expression(), site)
+        checked = call("tc_checked_index", shifted, count, prefix("&", _FAULTED), number)
         return infix("+", checked, first) if inside.start else checked
 
     def _index(self, form: LinearForm, site: Site) -> Fragment:

@@ -45,7 +45,9 @@ def _source(program: LoopProgram, dialect: Dialect, headers: tuple[str, ...]) ->
     context = context_of(program, names, parameters_of(program, names, offsets, dialect), dialect, 0)
     printer = KernelPrinter(context)
     nests = program.root.children if isinstance(program.root, Block) else (program.root,)
-    facts = one_after_another(nests, scope_of(program, names), lambda nest, scope: launch(printer, nest, scope)).facts
+    facts = one_after_another(
+        nests, scope_of(program, names, dialect), lambda nest, scope: launch(printer, nest, scope)
+    ).facts
     declared = [files("tc.codegen.prelude").joinpath(name).read_text(encoding="utf-8").strip() for name in headers]
     text = "\n\n".join(part for part in (heading(program), *declared, *defined(facts.functions)) if part)
     memory = sum(buffer.layout.span * buffer.layout.type.itemsize for buffer in program.temporaries)

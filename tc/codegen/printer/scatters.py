@@ -64,12 +64,12 @@ def _placed(context: Context, body: StatementBody, site: Site, inner: Printed) -
     for dimension, subscript in enumerate(body.subscripts):
         if not scatters(subscript):
             continue
-        place, extent = named(_place(dimension)), context.layouts[body.target].shape[dimension]
+        place, extent = named(_place(dimension)), expressions.extent(body.target, dimension, site)
         declared += line("const int64_t {} = {};", place, expressions.value(subscript, site))
         if context.program.checked:
-            number = expressions.number(Check(body.name, body.target, dimension, extent))
+            number = expressions.number(expressions.check(body.name, body.target, dimension))
             faulted = prefix("&", named(FAULTED))
-            conditions.append(call("tc_is_inside", place, Fragment(str(extent)), faulted, Fragment(str(number))))
+            conditions.append(call("tc_is_inside", place, extent, faulted, Fragment(str(number))))
         if body.owned is not None and body.owned.dimension == dimension:
             first, end = (expressions.value(bound, site) for bound in (body.owned.begin, body.owned.end))
             conditions += [infix(">=", place, first), infix("<", place, end)]

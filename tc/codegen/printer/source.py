@@ -18,7 +18,7 @@ from tc.codegen.printer.placement import side_by_side
 from tc.codegen.printer.printed import Printed, line, together
 from tc.codegen.printer.routines import RUNTIME, SCRATCH, Parameter, finished, routine, used
 from tc.codegen.text.dialect import EMULATOR, C, Dialect
-from tc.codegen.text.fragment import NO_NAMES, filled, named
+from tc.codegen.text.fragment import NO_NAMES, Fragment, cast, filled, named
 from tc.codegen.text.lines import braced
 from tc.codegen.text.names import Names, comment, names_of
 from tc.codegen.text.numerics import prelude
@@ -71,7 +71,7 @@ def c_source(program: LoopProgram, vector_bytes: int, dialect: Dialect = C) -> K
     offsets, shared_bytes = side_by_side(program.temporaries)
     parameters = parameters_of(program, names, offsets, dialect)
     context = context_of(program, names, parameters, dialect, vector_bytes)
-    printed = finished(KernelPrinter(context).tree(program.root, scope_of(program, names)), dialect)
+    printed = finished(KernelPrinter(context).tree(program.root, scope_of(program, names, dialect)), dialect)
     if dialect.watches:
         printed = _poisoned(program, names) + printed
     own = used(parameters, printed)
@@ -104,10 +104,16 @@ def in_blocks(program: LoopProgram) -> LoopProgram:
     return program
 
 
-def scope_of(program: LoopProgram, names: Names) -> Scope:
+def scope_of(program: LoopProgram, names: Names, dialect: Dialect) -> Scope:
     """What is around all loops: the symbolic sizes, under the names that loops have for them."""
+
+    def text(name: str) -> Fragment:
+        # Products with iterators of 32 bits have 32 bits.
+        own = named(names.scalars[name])
+        return cast(dialect.index, own) if dialect.narrow else own
+
     return Scope(
-        variables={parameter_name(name): named(names.scalars[name]) for name, _ in program.sizes},
+        variables={parameter_name(name): text(name) for name, _ in program.sizes},
         ranges={parameter_name(name): Range(1, most) for name, most in program.sizes},
     )
 

@@ -10,9 +10,11 @@ from tc.codegen.index.indices import values_of
 from tc.language.program.program import Read
 from tc.language.program.specialization import Layout
 from tc.polyhedral.analysis.offsets import LinearForm
-from tc.polyhedral.ir.loops import IndexVariable, Instance, Loop, LoopKind, StatementBody
+from tc.polyhedral.ir.loops import IndexExpression, IndexLiteral, IndexVariable, Instance, Loop, LoopKind, StatementBody
 
 _PLAIN = (LoopKind.SEQUENTIAL, LoopKind.VECTOR, LoopKind.REGISTER)
+# No distances between rows.
+_ALONG = (IndexLiteral(0), IndexLiteral(1))
 # Of the vectors that every compiler has.
 _LEAST_BYTES = 16
 
@@ -23,8 +25,8 @@ class Transposition:
 
     rows: Loop
     columns: Loop
-    from_step: int
-    to_step: int
+    from_step: IndexExpression
+    to_step: IndexExpression
 
 
 def copied(body: StatementBody, layouts: Mapping[str, Layout]) -> Read | None:
@@ -52,11 +54,11 @@ def transposition(first: Loop, second: Loop, source: LinearForm, target: LinearF
     """How two loops turn rows into columns; None where they do not, or where neighbours are at no constant distance."""
     for rows, columns in ((first, second), (second, first)):
         along = (target.slope(rows.iterator), source.slope(columns.iterator))
-        across = (source.slope(rows.iterator), target.slope(columns.iterator))
-        if along == (1, 1) and across[0] not in (None, 0, 1) and across[1] not in (None, 0, 1):
-            assert across[0] is not None
-            assert across[1] is not None
-            return Transposition(rows, columns, across[0], across[1])
+        from_step, to_step = source.step(rows.iterator), target.step(columns.iterator)
+        if along != (1, 1) or from_step is None or to_step is None:
+            continue
+        if from_step not in _ALONG and to_step not in _ALONG:
+            return Transposition(rows, columns, from_step, to_step)
     return None
 
 

@@ -10,7 +10,8 @@
 
 // An array that a kernel takes.  A kernel is given the address of the element whose subscripts are 0, except that the
 // kernels of OpenCL are given the lowest one.  Elements of float16 and bfloat16 are their 16 bits, those of bool bytes.
-// Where the first extent stays open, shape and bytes are those of the greatest sizes.
+// Where extents stay open, shape, strides and bytes are those of the greatest sizes; arrays of other sizes are
+// C-contiguous, too, unless the header says their strides.
 typedef struct tc_operand {
   const char *name;
   const char *type;
@@ -24,7 +25,7 @@ typedef struct tc_operand {
 } tc_operand;
 
 // A scalar that a kernel takes; `tc_scalar` in pool.h says which member holds a type.  Sizes that stay open come last,
-// as int64: A.0 is the first extent of A, at least 1, and at most the shape in the table.
+// as int64: A.0 is the first extent of A and A.1 the second one, at least 1, and at most the shape in the table.
 typedef struct tc_parameter {
   const char *name;
   const char *type;

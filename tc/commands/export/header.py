@@ -7,12 +7,12 @@ from typing import Final
 
 from tc.artifact.convention import Operand
 from tc.base.counted import bytes_text, counted
-from tc.base.faults import DIVERGED, OUTSIDE
+from tc.base.faults import DIVERGED, OUTSIDE, UNKNOWN
 from tc.base.types import Kind, ScalarType
 from tc.commands.contents.wording import options_said, time_said
 from tc.commands.export.c_text import comment
 from tc.commands.export.selection import Exported
-from tc.commands.export.sizes import extents_said, open_sizes
+from tc.commands.export.sizes import extents_said, open_sizes, places_said
 from tc.language.program.specialization import contiguous_strides
 from tc.runtime.loaded_kernel import NO_MEMORY
 from tc.targets.target import EmulatorTarget, OpenClTarget
@@ -67,8 +67,7 @@ def _description(kernel: Exported) -> Iterator[str]:
         made = "" if fixed is None else f", must be {fixed}, which the kernel is made for"
         yield f"  scalars[{number}].{_member(scalar.type)}  {scalar.name}: {scalar.type}{made}"
     for number, size in enumerate(open_sizes(kernel), len(interface.scalars)):
-        where = " and of ".join(size.arguments)
-        yield f"  scalars[{number}].i  {size.name}: the first extent of {where}, from 1 to {size.most}"
+        yield f"  scalars[{number}].i  {size.name}: {places_said(size)}, from 1 to {size.most}"
     for output, input in convention.signature.aliases:
         yield f"  {output} is the memory of {input}"
     yield f"  needs {_memory(kernel)}"
@@ -76,7 +75,8 @@ def _description(kernel: Exported) -> Iterator[str]:
     yield f"  {_time(kernel)}"
     for number, check in enumerate(convention.checks, 1):
         place = f"dimension {check.dimension} of {check.tensor}"
-        yield f"  fault {number}: an index into {place} is outside of 0:{check.extent}"
+        allowed = "its extent" if check.extent == UNKNOWN else f"0:{check.extent}"
+        yield f"  fault {number}: an index into {place} is outside of {allowed}"
     if isinstance(kernel.executable.target, EmulatorTarget):
         yield f"  fault {NO_MEMORY}: no memory; {DIVERGED}, {OUTSIDE}: a mistake of the compiler"
 

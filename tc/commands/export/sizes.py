@@ -13,7 +13,10 @@ def open_sizes(kernel: Exported) -> tuple[SymbolicSize, ...]:
 
 def extents_said(kernel: Exported, layout: Layout) -> tuple[str, ...]:
     """The extents of an operand, with sizes by their names: ``A.0 + 2``."""
-    if layout.first is None:
-        return tuple(map(str, layout.shape))
-    said = layout.first.said(tuple(size.name for size in open_sizes(kernel)))
-    return (said, *map(str, layout.shape[1:]))
+    names = tuple(size.name for size in open_sizes(kernel))
+    return tuple(str(extent) if isinstance(extent, int) else extent.said(names) for extent in layout.bounds)
+
+
+def places_said(size: SymbolicSize) -> str:
+    """Where a size is, in words: ``dimension 1 of A and dimension 0 of B``."""
+    return " and ".join(f"dimension {dimension} of {argument}" for argument, dimension in size.places)

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import assert_never
 
 import islpy as isl
 
 from tc.base.types import ScalarType
 from tc.grammar.syntax import BinaryOperator, UnaryOperator
+from tc.language.program.extent import Choice, Extent
 from tc.language.program.guards import GuardedRead
 from tc.language.program.program import (
     Binary,
@@ -290,8 +292,20 @@ def _conjuncts(condition: Expression, value: bool) -> Iterator[tuple[Expression,
             yield condition, value
 
 
+def extent_function(extent: Extent, frame: Frame) -> isl.PwAff:
+    """An extent as a function of the frame's sizes."""
+    total = frame.constant(extent.constant)
+    for (name, _), factor in zip(frame.sizes, extent.factors, strict=True):
+        total = total.add(frame.require(parameter_name(name)).mul(frame.constant(factor)))
+    for term in extent.terms:
+        choose = isl.PwAff.min if term.choice is Choice.LEAST else isl.PwAff.max
+        chosen = reduce(choose, (extent_function(operand, frame) for operand in term.operands))
+        total = total.add(chosen.mul(frame.constant(term.factor)))
+    return total.scale_down_val(isl.Val.int_from_si(frame.context, extent.divisor)).floor()
+
+
 def access_relation(
-    tensor: str, subscripts: Sequence[Expression], extents: Sequence[int | None], frame: Frame
+    tensor: str, subscripts: Sequence[Expression], extents: Sequence[int | Extent | None], frame: Frame
 ) -> isl.Map:
     """``{ statement[iterators] -> tensor[subscripts] }``.
 
@@ -301,7 +315,11 @@ def access_relation(
     relation = isl.Map.from_domain(frame.universe())
     for subscript, extent in zip(subscripts, extents, strict=True):
         function = affine_function(subscript, frame)
-        if function is None:
+        if function is not None:
+            relation = relation.flat_range_product(isl.Map.from_pw_aff(function))
+        elif isinstance(extent, Extent):
+            relation = relation.flat_range_product(_below(extent_function(extent, frame)))
+        else:
             relation = relation.add_dims(isl.dim_type.out, 1)
             if extent is not None:
                 last = relation.dim(isl.dim_type.out) - 1
@@ -309,9 +327,13 @@ def access_relation(
                 relation = relation.upper_bound_val(
                     isl.dim_type.out, last, isl.Val.int_from_si(frame.context, extent - 1)
                 )
-        else:
-            relation = relation.flat_range_product(isl.Map.from_pw_aff(function))
     return relation.set_tuple_name(isl.dim_type.out, isl_name(tensor))
+
+
+def _below(extent: isl.PwAff) -> isl.Map:
+    """Every point with all numbers from 0 to its extent."""
+    inside = isl.Map.read_from_str(extent.get_ctx(), "{ [e] -> [x] : 0 <= x < e }")
+    return isl.Map.from_pw_aff(extent).apply_range(inside)
 
 
 def owned_elements(relation: isl.Map, owned: Owned | None, frame: Frame) -> isl.Map:

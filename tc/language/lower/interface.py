@@ -17,7 +17,7 @@ def interface_of(program: Program) -> Interface:
         results=program.results,
         tensors=tuple(
             TensorParameter(
-                tensor.name, tensor.type, len(tensor.shape), tensor.role is Role.IN_OUT, _first_size(tensor, program)
+                tensor.name, tensor.type, len(tensor.shape), tensor.role is Role.IN_OUT, _sizes(tensor, program)
             )
             for tensor in program.tensors
             if tensor.name in passed
@@ -26,9 +26,7 @@ def interface_of(program: Program) -> Interface:
     )
 
 
-def _first_size(tensor: Tensor, program: Program) -> int | None:
-    match tensor.shape:
-        case (SizeReference(name), *_) if tensor.role is Role.INPUT:
-            return program.sizes.index(name)
-        case _:
-            return None
+def _sizes(tensor: Tensor, program: Program) -> tuple[int | None, ...]:
+    if tensor.role is not Role.INPUT:
+        return ()
+    return tuple(program.sizes.index(e.name) if isinstance(e, SizeReference) else None for e in tensor.shape)

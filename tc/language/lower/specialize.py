@@ -41,8 +41,7 @@ from tc.language.prove.named_extents import has_named_extent, named_extents
 from tc.language.prove.prove import prove_specialized
 from tc.language.prove.symbolic import (
     always_holds,
-    open_strides,
-    require_plain_gathers,
+    require_elements,
     symbolic_extent,
     symbolic_sizes,
 )
@@ -119,13 +118,12 @@ def specialize(program: Program, signature: Signature) -> Specialization:
         tensors.append(replace(tensor, shape=tuple(expression for expression, _, _ in extents)))
         shape = tuple(most for _, most, _ in extents)
         layout = _layout(program, tensor, shape, specs.get(tensor.name))
-        passed = tensor.role is not Role.TEMPORARY
-        layouts[tensor.name] = replace(layout, first=extents[0][2]) if passed and extents else layout
+        layouts[tensor.name] = _opened(layout, tensor, tuple(found for _, _, found in extents))
     statements = tuple(specialized(statement, values) for statement in statements)
     names = tuple(name for name, _ in sizes)
     result = replace(program, sizes=names, tensors=tuple(tensors), statements=statements, preconditions=())
     if sizes:
-        require_plain_gathers(result)
+        require_elements(result, sizes)
     specialization = Specialization(result, signature, layouts)
     prove_specialized(specialization, program, values)
     return specialization
@@ -231,8 +229,6 @@ def _extent(
         exact = number
         if found.is_constant:
             return Literal(number, INDEX_TYPE), number, None
-        if dimension > 0 and tensor.name in (*program.arguments, *program.results):
-            raise open_strides(program, tensor, dimension, sizes)
     if exact is not None and exact > INDEX_TYPE.maximum:
         raise ArgumentError(
             f"{program.name}: dimension {dimension} of `{tensor.name}` would have {exact} elements, beyond 64-bit "
@@ -266,3 +262,14 @@ def _layout(program: Program, tensor: Tensor, shape: tuple[int, ...], spec: Arra
             "beyond 64-bit indexing"
         )
     return Layout(tensor.type, shape, strides)
+
+
+def _opened(layout: Layout, tensor: Tensor, extents: tuple[Extent | None, ...]) -> Layout:
+    """The layout with extents that stay open.
+
+    Callers pass C-contiguous arrays of every size; temporaries have the strides of the greatest ones.
+    """
+    if not any(extents):
+        return layout
+    packed = tensor.role is not Role.TEMPORARY and layout.strides == contiguous_strides(layout.shape)
+    return replace(layout, extents=extents, packed=packed)

@@ -27,7 +27,7 @@ class Dynamic(int):
 def dynamic(most: int) -> int:
     """An extent that stays open, for shapes: one kernel serves every one from 1 to ``most``.
 
-    It may stand for the first dimension of arguments, in ``ArraySpec`` and in plain shapes, and opens the size that is
+    It may stand for any dimension of arguments, in ``ArraySpec`` and in plain shapes, and opens the size that is
     declared there, wherever else it occurs.  ArgumentError unless it is a positive integer.
     """
     if isinstance(most, bool) or not isinstance(most, int) or most < 1:
@@ -39,8 +39,9 @@ def dynamic(most: int) -> int:
 class ArraySpec:
     """What a call must know of an array: ``strides`` in elements; None means C-contiguous.
 
-    The first extent may be ``tc.dynamic``.  ArgumentError for a negative extent, strides whose number is not that of
-    the extents, or another kind of dtype.
+    Extents may be ``tc.dynamic``.  An array that is C-contiguous with the greatest ones is so with all; other strides
+    are the same for all.  ArgumentError for a negative extent, strides whose number is not that of the extents, or
+    another kind of dtype.
     """
 
     shape: tuple[int, ...]
@@ -71,23 +72,53 @@ def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 @frozen
+class OpenStride:
+    """A stride that depends on symbolic sizes: a number times extents."""
+
+    factor: int
+    extents: tuple[Extent, ...]
+
+
+@frozen
 class Layout:
     """Where the elements of a tensor lie: shape and strides, both in elements.
 
-    ``first``: the extent of the first dimension where it depends on symbolic sizes; ``shape`` then has the greatest
-    one.
+    ``extents``: those that depend on symbolic sizes, by dimension, None where one is a number; nothing where all are.
+    ``shape`` and ``strides`` then have the greatest ones.  ``packed``: rows lie end to end for all sizes, so that
+    strides depend on them, too.
     """
 
     type: ScalarType
     shape: tuple[int, ...]
     strides: tuple[int, ...]
-    first: Extent | None = None
+    extents: tuple[Extent | None, ...] = ()
+    packed: bool = False
 
     def at(self, sizes: tuple[int, ...]) -> Layout:
         """The layout for these values of the symbolic sizes."""
-        if self.first is None:
-            return self
-        return Layout(self.type, (self.first.at(sizes), *self.shape[1:]), self.strides)
+        shape = tuple(extent if isinstance(extent, int) else extent.at(sizes) for extent in self.bounds)
+        return Layout(self.type, shape, contiguous_strides(shape) if self.packed else self.strides)
+
+    @property
+    def bounds(self) -> tuple[int | Extent, ...]:
+        """The extents, open or not."""
+        if not self.extents:
+            return self.shape
+        return tuple(most if extent is None else extent for most, extent in zip(self.shape, self.extents, strict=True))
+
+    @property
+    def steps(self) -> tuple[int | OpenStride, ...]:
+        """The strides, open or not."""
+        if not self.packed:
+            return self.strides
+        return tuple(self._step(dimension) for dimension in range(len(self.shape)))
+
+    def _step(self, dimension: int) -> int | OpenStride:
+        inner = self.bounds[dimension + 1 :]
+        opened = tuple(extent for extent in inner if not isinstance(extent, int))
+        if not opened:
+            return self.strides[dimension]
+        return OpenStride(math.prod(max(extent, 1) for extent in inner if isinstance(extent, int)), opened)
 
     @property
     def size(self) -> int:
@@ -118,16 +149,21 @@ Sizes: TypeAlias = tuple[tuple[str, int], ...]
 class SymbolicSize:
     """A size that stays open: one kernel serves every one from 1 to ``most``.
 
-    ``arguments``: those whose first dimension it is.
+    ``places``: where it is, in the order of the arguments: which dimension of which.
     """
 
     most: int
-    arguments: tuple[str, ...]
+    places: tuple[tuple[str, int], ...]
 
     @property
     def name(self) -> str:
         """Where callers find it: ``A.0`` for the first dimension of ``A``."""
-        return f"{self.arguments[0]}.0"
+        argument, dimension = self.places[0]
+        return f"{argument}.{dimension}"
+
+    def dimensions(self, argument: str) -> tuple[int, ...]:
+        """Those of an argument that are of this size."""
+        return tuple(dimension for name, dimension in self.places if name == argument)
 
 
 @frozen
@@ -152,14 +188,20 @@ class Signature:
         """The signature with the greatest sizes in place of symbolic ones."""
         return replace(self, symbolic=())
 
+    @property
+    def reach(self) -> tuple[int, ...]:
+        """What the least of kernels that serve a call is chosen by: elements of its largest arguments, then bounds."""
+        bounds = (size.most for size in self.symbolic)
+        return sum(math.prod(spec.shape) for _, spec in self.arguments), *bounds
+
     def sizes_of(self, call: Signature) -> tuple[int, ...] | None:
         """The values of the symbolic sizes in a call that this signature covers; None if it does not cover it."""
         if not self.symbolic:
             return () if call == self else None
-        specs = dict(call.arguments)
+        shapes = {name: spec.shape for name, spec in call.arguments}
         found: list[int] = []
         for size in self.symbolic:
-            extents = {specs[name].shape[0] for name in size.arguments if name in specs and specs[name].shape}
+            extents = {shapes[n][dimension] for n, dimension in size.places if dimension < len(shapes.get(n, ()))}
             if len(extents) != 1 or not 1 <= min(extents) <= size.most:
                 return None
             found += extents
@@ -167,41 +209,45 @@ class Signature:
 
     def opened(self, symbolic: tuple[SymbolicSize, ...]) -> Signature | None:
         """The signature that covers this one with these sizes open; None if they do not fit."""
-        most = {name: size.most for size in symbolic for name in size.arguments}
-        found = replace(self._with_first(most), symbolic=symbolic)
+        most = {place: size.most for size in symbolic for place in size.places}
+        found = replace(self._with_extents(most), symbolic=symbolic)
         return found if found.sizes_of(self) is not None else None
 
     def at(self, sizes: tuple[int, ...]) -> Signature:
         """The signature of a call with these sizes."""
         pairs = zip(self.symbolic, sizes, strict=True)
-        extents = {name: extent for size, extent in pairs for name in size.arguments}
-        return self._with_first(extents).settled
+        return self._with_extents({place: extent for size, extent in pairs for place in size.places}).settled
 
     def extents(self, name: str) -> tuple[str, ...]:
         """``extents_text`` of an argument or a result; KeyError if there is no spec of it."""
-        opened = (size.most for size in self.symbolic if name in size.arguments)
-        return extents_text(dict((*self.arguments, *self.results))[name].shape, next(opened, None))
+        opened = {dimension: size.most for size in self.symbolic for dimension in size.dimensions(name)}
+        return extents_text(dict((*self.arguments, *self.results))[name].shape, opened)
 
-    def _with_first(self, extents: Mapping[str, int]) -> Signature:
-        arguments = tuple(
-            (name, _with_first(spec, extents[name]) if name in extents and spec.shape else spec)
-            for name, spec in self.arguments
-        )
+    def _with_extents(self, extents: Mapping[tuple[str, int], int]) -> Signature:
+        arguments = tuple((name, _with_extents(name, spec, extents)) for name, spec in self.arguments)
         return replace(self, arguments=arguments)
 
 
-def extents_text(shape: tuple[int, ...], most: int | None) -> tuple[str, ...]:
-    """Extents in words: ``1..512`` for a first one that stays open up to 512; None leaves none open."""
-    first = () if most is None else (f"1..{most}",)
-    return (*first, *map(str, shape[len(first) :]))
+def extents_text(shape: tuple[int, ...], opened: Mapping[int, int]) -> tuple[str, ...]:
+    """Extents in words: ``1..512`` for one that stays open up to 512, as ``opened`` says by dimension."""
+    return tuple(
+        f"1..{opened[dimension]}" if dimension in opened else str(extent) for dimension, extent in enumerate(shape)
+    )
 
 
-def _with_first(spec: ArraySpec, extent: int) -> ArraySpec:
-    """The spec with another first extent; a stride that no element follows is that of a contiguous array."""
-    shape, strides = (extent, *spec.shape[1:]), spec.strides
-    if strides is not None and extent == 1:
-        strides = (contiguous_strides(shape)[0] if len(shape) == 1 else strides[1] * max(shape[1], 1), *strides[1:])
-    return ArraySpec(shape, spec.dtype, strides)
+def _with_extents(name: str, spec: ArraySpec, extents: Mapping[tuple[str, int], int]) -> ArraySpec:
+    """The spec with other extents; strides that no element follows are those of a contiguous array."""
+    shape = tuple(extents.get((name, dimension), extent) for dimension, extent in enumerate(spec.shape))
+    if shape == spec.shape:
+        return spec
+    if spec.strides is None:
+        return ArraySpec(shape, spec.dtype)
+    strides: list[int] = []
+    step = 1
+    for extent, stride in zip(reversed(shape), reversed(spec.strides), strict=True):
+        strides.append(step if extent <= 1 or 0 in shape else stride)
+        step = strides[-1] * max(extent, 1)
+    return ArraySpec(shape, spec.dtype, tuple(reversed(strides)))
 
 
 @frozen

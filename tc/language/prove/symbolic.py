@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Final
 
 from tc.base.errors import ArgumentError
+from tc.base.types import ScalarType
+from tc.grammar.syntax import BinaryOperator
 from tc.language.algebra.open_divisors import MOST_QUOTIENT
 from tc.language.algebra.open_extents import extent_of
 from tc.language.isl.affine import Frame, affine_condition, affine_function
 from tc.language.isl.session import isl_context
 from tc.language.program.extent import Extent
-from tc.language.program.program import Expression, Literal, Program, Read, SizeReference, Tensor, reads_in, walk
+from tc.language.program.program import (
+    INDEX_TYPE,
+    Binary,
+    Expression,
+    Literal,
+    Program,
+    Read,
+    SizeReference,
+    Tensor,
+    reads_in,
+    walk,
+)
 from tc.language.program.specialization import Signature, Sizes
 from tc.language.text.expression_text import expression_text
 
@@ -23,41 +35,21 @@ OPEN_DIVISORS: Final = (
 
 
 def symbolic_sizes(program: Program, signature: Signature) -> Sizes:
-    """The sizes that a signature leaves open; ArgumentError where a stride would depend on one."""
+    """The sizes that a signature leaves open; ArgumentError where the place of an element 0 would depend on one."""
     found: list[tuple[str, int]] = []
     for size in signature.symbolic:
-        reference = program.tensor(size.arguments[0]).shape[0]
+        argument, first = size.places[0]
+        reference = program.tensor(argument).shape[first]
         assert isinstance(reference, SizeReference)
-        for name in size.arguments:
+        for name, dimension in size.places:
             strides = dict(signature.arguments)[name].strides
-            if strides is not None and strides[0] < 0:
+            if strides is not None and strides[dimension] < 0:
                 raise ArgumentError(
-                    f"{program.name}: the size `{reference.name}` cannot stay open, because the rows of `{name}` are "
-                    "reversed, and where they begin depends on it; pass a copy"
+                    f"{program.name}: the size `{reference.name}` cannot stay open, because dimension {dimension} of "
+                    f"`{name}` is reversed, and where it begins depends on the size; pass a copy"
                 )
         found.append((reference.name, size.most))
-    for tensor in program.tensors:
-        if tensor.name in (*program.arguments, *program.results):
-            _require_fixed_strides(program, tensor, dict(found))
     return tuple(found)
-
-
-def _require_fixed_strides(program: Program, tensor: Tensor, names: Collection[str]) -> None:
-    for dimension, extent in enumerate(tensor.shape):
-        for leaf in walk(extent):
-            if dimension > 0 and isinstance(leaf, SizeReference) and leaf.name in names:
-                raise ArgumentError(
-                    f"{program.name}: the size `{leaf.name}` cannot stay open, because the strides of `{tensor.name}` "
-                    f"depend on its dimension {dimension}; open only sizes of first dimensions"
-                )
-
-
-def open_strides(program: Program, tensor: Tensor, dimension: int, sizes: Sizes) -> ArgumentError:
-    """What to say where an extent behind the first one depends on symbolic sizes."""
-    return ArgumentError(
-        f"{program.name}: {_named(sizes)} cannot stay open, because the strides of `{tensor.name}` depend on its "
-        f"dimension {dimension}, whose extent depends on it; pass numbers, which make a kernel for each size"
-    )
 
 
 def symbolic_extent(program: Program, tensor: Tensor, extent: Expression, sizes: Sizes) -> tuple[Extent, int]:
@@ -96,18 +88,24 @@ def always_holds(condition: Expression, sizes: Sizes) -> bool:
         return holds is not None and bool(frame.possible().is_subset(holds))
 
 
-def require_plain_gathers(program: Program) -> None:
-    """ArgumentError where a gather reads along an extent that stays open: its checks compare with numbers."""
+def require_elements(program: Program, sizes: Sizes) -> None:
+    """ArgumentError where data choose among elements of which there may be none: what is out of range reads the first.
+
+    Arguments have one, for sizes are positive.
+    """
     for statement in program.statements:
         target = Read(statement.target, statement.subscripts, statement.value.type)
         for read in (target, *(e for x in (*statement.subscripts, statement.value) for e in reads_in(x))):
-            for subscript, extent in zip(read.subscripts, program.tensor(read.tensor).shape, strict=True):
-                gathers = any(isinstance(e, Read) for e in walk(subscript))
-                if gathers and not isinstance(extent, Literal):
+            tensor = program.tensor(read.tensor)
+            for subscript, extent in zip(read.subscripts, tensor.shape, strict=True):
+                if not any(isinstance(e, Read) for e in walk(subscript)) or isinstance(extent, Literal | SizeReference):
+                    continue
+                least = Binary(BinaryOperator.GREATER_EQUAL, extent, Literal(1, INDEX_TYPE), ScalarType.BOOL)
+                if not always_holds(least, sizes):
                     done = "scattered to" if read is target else "gathered from"
                     raise ArgumentError(
-                        f"{program.name}: `{read.tensor}` is {done} along a dimension that would stay open; "
-                        "pass a number for it"
+                        f"{program.name}: `{read.tensor}` is {done} along a dimension that may have no elements for "
+                        f"some sizes: {expression_text(extent)}; pass numbers, which make a kernel for each size"
                     )
 
 

@@ -20,17 +20,22 @@ from tc.polyhedral.ir.tree import Band, Filter, Member, Node, Sequence
 VECTORS: Final = 4
 
 
-def cut_lanes(band: Band, domain: isl.UnionSet, lanes: int) -> Node:
-    """The innermost band with its last loop, a reduction, cut into runs of ``lanes``; as it is where it is short."""
+def cut_lanes(band: Band, domain: isl.UnionSet, lanes: int, *, ranged: bool = False) -> Node:
+    """The innermost band with its last loop, a reduction, cut into runs of ``lanes``; as it is where it is short.
+
+    ``ranged``: a statement reads its range, in front of loops that must have iterations for all sizes that are open.
+    """
     *outer, last = band.members
     extent = extent_of(last.function, domain)
     if last.kind is not LoopKind.REDUCTION or extent < 2 * lanes:
         return band
+    last_value = _last(last.function, domain)
+    if ranged and not last_value.is_cst():
+        return band
     least = int(isl.UnionPwAff.intersect_domain(last.function, domain).min_val().to_python())
-    end = least + extent - extent % lanes
-    first = _first(last.function, end, domain)
+    first = _first(last.function, _whole_runs(last_value, least, lanes), domain)
     main = _runs(replace(last, function=last.function.intersect_domain(first)), least, lanes)
-    if extent % lanes == 0:
+    if domain.is_subset(first):
         return replace(band, members=(*outer, *main))
     rest = domain.universe().subtract(first)
     left = replace(last, function=last.function.intersect_domain(rest))
@@ -53,12 +58,21 @@ def _moved(function: isl.UnionPwAff, distance: int) -> isl.UnionPwAff:
     return function.add(isl.UnionPwAff.val_on_domain(function.domain(), value))
 
 
-def _first(function: isl.UnionPwAff, end: int, domain: isl.UnionSet) -> isl.UnionSet:
-    """The points, of any instances, where the function is below ``end``."""
-    pieces = functions_of(function.intersect_domain(domain.universe()))
+def _last(function: isl.UnionPwAff, domain: isl.UnionSet) -> isl.PwAff:
+    """The greatest value, which depends on sizes that are open."""
+    values = isl.UnionMap.from_union_pw_aff(function.intersect_domain(domain)).range()
+    return isl.Set.from_union_set(values).dim_max(0)
+
+
+def _whole_runs(last: isl.PwAff, least: int, lanes: int) -> isl.Set:
+    """``{ [value] }`` below the end of the last whole run."""
+    below = f"{{ [last] -> [value] : value < {least} + {lanes} * floor((last + 1 - {least}) / {lanes}) }}"
+    return isl.Set.from_pw_aff(last).apply(isl.Map.read_from_str(last.get_ctx(), below))
+
+
+def _first(function: isl.UnionPwAff, values: isl.Set, domain: isl.UnionSet) -> isl.UnionSet:
+    """The points, of any instances, where the function has one of the values."""
     below = isl.UnionSet.empty(domain.get_space())
-    for piece in pieces:
-        limit = isl.Val.int_from_si(domain.get_ctx(), end)
-        bound = isl.PwAff.val_on_domain(isl.Set.universe(piece.get_domain_space()), limit)
-        below = below.union(isl.UnionSet.from_set(piece.lt_set(bound)))
+    for piece in functions_of(function.intersect_domain(domain.universe())):
+        below = below.union(isl.UnionSet.from_set(isl.Map.from_pw_aff(piece).intersect_range(values).domain()))
     return below

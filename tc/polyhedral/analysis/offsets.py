@@ -56,6 +56,21 @@ class LinearForm(AffineForm[IndexExpression]):
                 return None
         return found
 
+    def step(self, variable: str) -> IndexExpression | None:
+        """``slope`` as an expression, which may have other variables: a stride that depends on open sizes."""
+        found = LinearForm()
+        for term, factor in self.factors.items():
+            match term:
+                case IndexVariable(name) if name == variable:
+                    found = found.plus(LinearForm(factor))
+                case IndexOperation(IndexOperator.MULTIPLY, (other, IndexVariable(name))) if (
+                    name == variable and not _mentions(other, variable)
+                ):
+                    found = found.plus(LinearForm(0, {other: factor}))
+                case _ if _mentions(term, variable):
+                    return None
+        return found.expression()
+
     def expression(self) -> IndexExpression:
         """The form as an expression."""
         total: IndexExpression | None = None

@@ -10,7 +10,7 @@ import islpy as isl
 from tc.language.program.program import Read, iterators_in, walk
 from tc.language.program.specialization import Layout
 from tc.polyhedral.analysis.reads import value_reads
-from tc.polyhedral.analysis.strides import stride
+from tc.polyhedral.analysis.strides import greatest_stride
 from tc.polyhedral.ir.scop import ScopStatement
 
 # Copying an element across memory costs about as much as this many multiply-adds in full vectors.
@@ -31,7 +31,9 @@ def worth_packing(statement: ScopStatement, layouts: Mapping[str, Layout], lane:
     extents = _extents(statement)
     found: list[int] = []
     for position, read in enumerate(value_reads(statement.body)):
-        steps = {name: stride(read.subscripts, layouts[read.tensor], name) for name in statement.body.iterators}
+        steps = {
+            name: greatest_stride(read.subscripts, layouts[read.tensor], name) for name in statement.body.iterators
+        }
         if steps[lane] in (None, 0) or not can_pack(statement, position):
             continue
         if steps[lane] == 1 and not _scatters(steps, extents, layouts[read.tensor], statement, lane):

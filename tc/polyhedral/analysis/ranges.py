@@ -131,14 +131,8 @@ def _truth(*, always: bool, never: bool) -> Range:
 
 
 def _product(left: Range, right: Range) -> Range:
-    if left.least != left.most:
-        left, right = right, left
-    factor = left.least
-    if factor != left.most:
-        return UNBOUNDED
-    if factor == 0:
-        return Range(0, 0)
-    ends = (right.least * factor, right.most * factor)
+    # 0 times what has no bound is 0.
+    ends = [a * b if a and b else 0 for a in (left.least, left.most) for b in (right.least, right.most)]
     return Range(min(ends), max(ends))
 
 

@@ -9,6 +9,7 @@ import islpy as isl
 from tc.language.isl.affine import Frame, affine_function, isl_name
 from tc.language.program.guards import guarded_reads
 from tc.language.program.program import Expression, InRange, Read, iterators_in, walk
+from tc.language.program.specialization import Sizes
 from tc.language.program.within import ranges_in
 from tc.polyhedral.ir.loops import StatementBody
 from tc.polyhedral.ir.scop import Scop, ScopStatement
@@ -50,9 +51,9 @@ def program_names(domain: isl.UnionSet, scop: Scop) -> list[str]:
     return [statement.name for statement in scop.statements if statement.name in below]
 
 
-def has_affine_subscripts(read: Read, statement: ScopStatement) -> bool:
-    """Whether the subscripts are affine functions of the iterators, and so proven to stay inside the tensor."""
-    frame = Frame(statement.domain.get_ctx(), statement.name, statement.body.iterators)
+def has_affine_subscripts(read: Read, statement: ScopStatement, sizes: Sizes) -> bool:
+    """Whether subscripts are affine functions of iterators and open sizes, and so proven to be inside the tensor."""
+    frame = Frame(statement.domain.get_ctx(), statement.name, statement.body.iterators, sizes=sizes)
     return all(affine_function(subscript, frame) is not None for subscript in read.subscripts)
 
 

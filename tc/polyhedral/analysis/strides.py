@@ -1,21 +1,37 @@
-"""Strides: how far apart in memory neighbouring iterations access a tensor, for vectorization and tiling."""
+"""Strides: how far apart in memory neighbouring iterations access a tensor, for vectorization and tiling.
+
+Where they depend on sizes that stay open, offsets have products of sizes and loop variables.  A loop variable in such a
+product has no slope that is known, so that whoever asks for neighbouring elements finds them along dimensions with
+strides that are numbers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import reduce
 
 import islpy as isl
 
+from tc.language.isl.affine import parameter_name
 from tc.language.isl.pieces import functions_of
 from tc.language.program.affine_form import coefficient
+from tc.language.program.extent import Choice, Extent
 from tc.language.program.program import (
     Expression,
     Read,
     iterators_in,
 )
-from tc.language.program.specialization import Layout
+from tc.language.program.specialization import Layout, OpenStride, Sizes
+from tc.polyhedral.analysis.offsets import LinearForm
 from tc.polyhedral.analysis.reads import accesses
-from tc.polyhedral.ir.loops import StatementBody
+from tc.polyhedral.ir.loops import (
+    IndexExpression,
+    IndexLiteral,
+    IndexOperation,
+    IndexOperator,
+    IndexVariable,
+    StatementBody,
+)
 
 
 def iterator_of(function: isl.UnionPwAff, body: StatementBody) -> str | None:
@@ -30,19 +46,39 @@ def iterator_of(function: isl.UnionPwAff, body: StatementBody) -> str | None:
 
 
 def stride(subscripts: tuple[Expression, ...], layout: Layout, iterator: str) -> int | None:
-    """Distance in elements between the elements of neighbouring iterations; None where it is not constant."""
+    """Distance in elements between the elements of neighbouring iterations; None where it is not constant.
+
+    Nor is it where it depends on open sizes.
+    """
+    total = 0
+    for subscript, step in zip(subscripts, layout.steps, strict=True):
+        factor = coefficient(subscript, iterator)
+        if factor is None or (factor and not isinstance(step, int)):
+            return None
+        total += factor * step if isinstance(step, int) else 0
+    return total
+
+
+def greatest_stride(subscripts: tuple[Expression, ...], layout: Layout, iterator: str) -> int | None:
+    """``stride`` with the greatest sizes, for choices among loops that are right for all sizes.
+
+    Where sizes are open, neighbours are told from others as if they were: 0 and 1 are so for all of them.
+    """
+    found = stride(subscripts, layout, iterator)
+    if found is not None or not layout.packed:
+        return found
     total = 0
     for subscript, step in zip(subscripts, layout.strides, strict=True):
         factor = coefficient(subscript, iterator)
         if factor is None:
             return None
         total += factor * step
-    return total
+    return None if -1 <= total <= 1 else total
 
 
 def is_turned(read: Read, layout: Layout, iterator: str | None) -> bool:
     """Whether the iterator walks across the rows of a tensor, which another iterator goes along."""
-    if iterator is None or stride(read.subscripts, layout, iterator) in (None, 0, 1):
+    if iterator is None or greatest_stride(read.subscripts, layout, iterator) in (None, 0, 1):
         return False
     used = [iterators_in((subscript,)) for subscript in read.subscripts]
     names = frozenset().union(*used)
@@ -55,3 +91,67 @@ def scattered_accesses(body: StatementBody, layouts: Mapping[str, Layout], itera
     """How many accesses of the statement are neither contiguous nor constant along the iterator."""
     found = (stride(subscripts, layouts[tensor], iterator) for tensor, subscripts in accesses(body))
     return sum(step not in (0, 1) for step in found)
+
+
+# --- strides that depend on open sizes ----------------------------------------------------------------------------
+
+
+def extent_index(extent: int | Extent, sizes: Sizes) -> IndexExpression:
+    """An extent as an expression of the loops' variables for the sizes."""
+    if isinstance(extent, int):
+        return IndexLiteral(extent)
+    factors: dict[IndexExpression, int] = {}
+    pairs: list[tuple[IndexExpression, int]] = [
+        (IndexVariable(parameter_name(name)), factor) for (name, _), factor in zip(sizes, extent.factors, strict=True)
+    ]
+    for term in extent.terms:
+        operator = IndexOperator.MINIMUM if term.choice is Choice.LEAST else IndexOperator.MAXIMUM
+        operands = tuple(extent_index(operand, sizes) for operand in term.operands)
+        pairs.append((operands[0] if len(operands) == 1 else IndexOperation(operator, operands), term.factor))
+    for part, factor in pairs:
+        factors[part] = factors.get(part, 0) + factor
+    total = LinearForm(extent.constant, {part: factor for part, factor in factors.items() if factor}).expression()
+    if extent.divisor == 1:
+        return total
+    return IndexOperation(IndexOperator.FLOOR_DIVIDE, (total, IndexLiteral(extent.divisor)))
+
+
+def moved(form: LinearForm, step: int | OpenStride, sizes: Sizes) -> LinearForm:
+    """How far a subscript moves the element: the form times a stride."""
+    if isinstance(step, int):
+        return form.times(step)
+    product = stride_index(step, sizes)
+    factors = {_product(product, term): factor * step.factor for term, factor in form.factors.items()}
+    if form.constant:
+        factors[product] = form.constant * step.factor
+    return LinearForm(0, factors)
+
+
+def stride_index(step: OpenStride, sizes: Sizes) -> IndexExpression:
+    """The product of the extents alone, without the factor."""
+    return reduce(_product, (extent_index(extent, sizes) for extent in step.extents))
+
+
+def offset_form(forms: Iterable[LinearForm], layout: Layout, sizes: Sizes) -> LinearForm:
+    """Where the element with these subscripts is."""
+    total = LinearForm()
+    for form, step in zip(forms, layout.steps, strict=True):
+        total = total.plus(moved(form, step, sizes))
+    return total
+
+
+def span_form(layout: Layout, sizes: Sizes) -> LinearForm:
+    """One past the last element, where no stride is negative; anything where there are no elements."""
+    total = LinearForm(1)
+    for extent, step in zip(layout.bounds, layout.steps, strict=True):
+        last = LinearForm(-1)
+        if isinstance(extent, int):
+            last = last.plus(LinearForm(extent))
+        else:
+            last = last.plus(LinearForm(0, {extent_index(extent, sizes): 1}))
+        total = total.plus(moved(last, step, sizes))
+    return total
+
+
+def _product(left: IndexExpression, right: IndexExpression) -> IndexExpression:
+    return IndexOperation(IndexOperator.MULTIPLY, (left, right))

@@ -20,7 +20,7 @@ from tc.base.types import ScalarType
 from tc.language.program.specialization import Layout
 from tc.polyhedral.analysis.pack import can_pack
 from tc.polyhedral.analysis.reads import ranging_iterators, value_reads
-from tc.polyhedral.analysis.strides import stride
+from tc.polyhedral.analysis.strides import greatest_stride
 from tc.polyhedral.ir.loops import StatementBody
 from tc.polyhedral.ir.scop import ScopStatement
 from tc.targets.machine import VectorUnit
@@ -120,14 +120,14 @@ def carried_rows(statement: ScopStatement, layouts: Mapping[str, Layout]) -> Mic
         return None
 
     def along(name: str) -> set[int | None]:
-        return {stride(read.subscripts, layouts[read.tensor], name) for read in reads}
+        return {greatest_stride(read.subscripts, layouts[read.tensor], name) for read in reads}
 
     if not any(abs(step or 0) == 1 for name in names[:steps] for step in along(name)):
         return None
     for position in reversed(range(steps, len(names))):
         rows, count = names[position], _values(statement.domain, position)
         size = _CARRIES if count >= _ENOUGH_ROWS else _FEW_CARRIES
-        if stride(body.subscripts, layouts[body.target], rows) and not along(rows) & {1, -1} and count >= size:
+        if greatest_stride(body.subscripts, layouts[body.target], rows) and not along(rows) & {1, -1} and count >= size:
             return MicroKernel(None, {rows: size})
     return None
 
@@ -158,7 +158,7 @@ def _model(
     least = {name: int(domain.dim_min_val(n).to_python()) for n, name in enumerate(names)}
     extents = {name: int(domain.dim_max_val(n).to_python()) - least[name] + 1 for n, name in enumerate(names)}
     target, reads = layouts[body.target], value_reads(body)
-    steps = {name: stride(body.subscripts, target, name) or 0 for name in names}
+    steps = {name: greatest_stride(body.subscripts, target, name) or 0 for name in names}
     # Rows of a tile that have different ranges would run all of them together.
     ranging = ranging_iterators(body)
     return _Model(
@@ -170,7 +170,7 @@ def _model(
         body=body,
         extents=extents,
         target_strides=steps,
-        read_strides=tuple({n: stride(r.subscripts, layouts[r.tensor], n) for n in names} for r in reads),
+        read_strides=tuple({n: greatest_stride(r.subscripts, layouts[r.tensor], n) for n in names} for r in reads),
         packable=tuple(packs and can_pack(statement, position) for position in range(len(reads))),
         independent=tuple(name for name in names if steps[name] != 0 and least[name] == 0 and name not in ranging),
         steps=math.prod(extents[name] for name in names if steps[name] == 0),

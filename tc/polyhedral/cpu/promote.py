@@ -138,7 +138,9 @@ class _CpuPromoter:
                 if box is None or math.prod(box.extents) > self.room.operand:
                     continue
                 original = value_reads(statement.body)[read]
-                if isl_name(original.tensor) in written or not has_affine_subscripts(original, statement):
+                if isl_name(original.tensor) in written or not has_affine_subscripts(
+                    original, statement, self.scop.sizes
+                ):
                     # A copy at the beginning would be older than what is read, or its subscripts unchecked.
                     continue
                 buffer = f"packed{len(self.scop.promotions)}_{original.tensor}"

@@ -42,6 +42,14 @@ class _Minimum:
     number: IndexLiteral
     other: IndexExpression
 
+    @property
+    def partial(self) -> IndexExpression:
+        """The bound where it is below the number, with what it is at most, which ranges of variables may not say.
+
+        In this order it is no minimum to be separated.
+        """
+        return IndexOperation(IndexOperator.MINIMUM, (self.other, IndexLiteral(self.number.value - 1)))
+
 
 def separate_tiles(root: LoopTree, context: isl.Context, sizes: Sizes = ()) -> LoopTree:
     """The loops with a guard around every register tile that is partial somewhere.
@@ -88,7 +96,7 @@ class _Separator:
         if short.is_empty():
             return self.separate(full, path)
         rest = _single_value(short, values)
-        partial = _bounded(tile, found.bound, found.other if rest is None else IndexLiteral(rest))
+        partial = _bounded(tile, found.bound, found.partial if rest is None else IndexLiteral(rest))
         if short.is_equal(points):
             return self.separate(partial, path)
         fits = IndexOperation(IndexOperator.LESS_EQUAL, (found.number, found.other))

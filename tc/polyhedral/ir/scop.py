@@ -15,7 +15,7 @@ import islpy as isl
 from tc.base.types import ScalarType, computation_type
 from tc.language.isl.affine import Frame, access_relation, frame_of, guard_domain, iteration_domain, owned_elements
 from tc.language.program.guards import GuardedRead, guarded_reads
-from tc.language.program.program import INDEX_TYPE, Cast, Expression, Literal, Read, Reduction, Role, Statement, rebuild
+from tc.language.program.program import Cast, Expression, Read, Reduction, Role, Statement, rebuild
 from tc.language.program.specialization import Layout, Sizes, Specialization, contiguous_strides
 from tc.language.program.terms import float32_term
 from tc.language.program.within import neutral_element
@@ -216,6 +216,7 @@ class _Builder:
         self.wide = wide
         self.program = specialization.program
         self.layouts = dict(specialization.layouts)
+        self.shapes = {tensor.name: tensor.shape for tensor in specialization.program.tensors}
         self.storage = dict(specialization.signature.aliases)
         self.sizes = specialization.sizes
         self.context = context
@@ -229,7 +230,7 @@ class _Builder:
             self.add_initialization(statement, layout.type)
             self.add_statement(statement)
             return
-        accumulator = self.accumulator(layout, type)
+        accumulator = self.accumulator(statement.target, type)
         value = float32_term(statement.value) if layout.type.is_half else statement.value
         partial = replace(statement, target=accumulator, value=_cast(value, type))
         if statement.initialize:
@@ -249,13 +250,15 @@ class _Builder:
             return stored
         return ScalarType.FLOAT64 if statement.name in self.wide else computation_type(stored)
 
-    def accumulator(self, layout: Layout, type: ScalarType) -> str:
+    def accumulator(self, target: str, type: ScalarType) -> str:
         """A temporary of the same shape, under a name that no tensor has."""
+        layout = self.layouts[target]
         number = len(self.accumulators)
         while f"sum{number}" in self.layouts:
             number += 1
         name = f"sum{number}"
-        self.layouts[name] = Layout(type, layout.shape, contiguous_strides(layout.shape))
+        self.layouts[name] = Layout(type, layout.shape, contiguous_strides(layout.shape), layout.extents)
+        self.shapes[name] = self.shapes[target]
         self.accumulators.append(name)
         return name
 
@@ -266,8 +269,7 @@ class _Builder:
 
     def over_elements(self, statement: Statement, suffix: str) -> Statement:
         """The statement over its elements, not reducing: for loading, initializing and rounding."""
-        shape = tuple(Literal(extent, INDEX_TYPE) for extent in self.layouts[statement.target].shape)
-        once = over_elements(statement, shape)
+        once = over_elements(statement, self.shapes[statement.target])
         once = replace(once, name=f"{statement.name}_{suffix}", reduction=None, initialize=False, required=())
         return replace(once, owned=None)
 
@@ -338,8 +340,8 @@ class _Builder:
         return replace(statement, target=target, subscripts=subscripts, value=rename(statement.value))
 
     def relation(self, tensor: str, subscripts: tuple[Expression, ...], frame: Frame) -> isl.Map:
-        shape: tuple[int | None, ...] = self.layouts[tensor].shape
-        return access_relation(tensor, subscripts, (None,) * (len(subscripts) - len(shape)) + shape, frame)
+        bounds = self.layouts[tensor].bounds
+        return access_relation(tensor, subscripts, (*(None,) * (len(subscripts) - len(bounds)), *bounds), frame)
 
     def read(self, guarded: GuardedRead, domain: isl.Set, frame: Frame) -> isl.Map:
         relation = self.relation(guarded.read.tensor, guarded.read.subscripts, frame)

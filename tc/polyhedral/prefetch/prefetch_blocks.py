@@ -115,6 +115,9 @@ def _footprint(box: Sequence[Side], outer: Sequence[Loop], layout: Layout) -> _F
         first = first.plus(side.first, stride).plus(LinearForm(side.least), stride)
         last += (side.most - side.least) * stride
     span = last + 1
+    # Where strides depend on open sizes, so does what a block is.
+    if not all(isinstance(step, int) for step in layout.steps):
+        return None
     dense = min(layout.strides, default=0) >= 0 and 2 * math.prod(side.extent for side in box) >= span
     return _Footprint(first, span) if dense and _is_fresh(first, span, outer) else None
 

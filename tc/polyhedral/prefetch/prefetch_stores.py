@@ -11,17 +11,23 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import reduce
 
 from tc.language.program.program import Expression, reads_in
-from tc.language.program.specialization import Layout
+from tc.language.program.specialization import Layout, Sizes
 from tc.polyhedral.analysis.access_boxes import Side, accesses_in, box_of, iterator_ranges
 from tc.polyhedral.analysis.offsets import LinearForm
+from tc.polyhedral.analysis.strides import moved, offset_form
 from tc.polyhedral.ir.loops import LINE_BYTES, Buffer, Loop, LoopTree, Prefetch, StatementBody
 from tc.polyhedral.prefetch.register_tiles import MOST_LINES, change_tiles, is_large, prefetches, with_prefetches
 
 
 def prefetch_stores(
-    root: LoopTree, buffers: Iterable[Buffer], bodies: Mapping[str, StatementBody], streamed: AbstractSet[str]
+    root: LoopTree,
+    buffers: Iterable[Buffer],
+    bodies: Mapping[str, StatementBody],
+    streamed: AbstractSet[str],
+    sizes: Sizes = (),
 ) -> LoopTree:
     """The loops whose register tiles prefetch the lines that they store, but of ``streamed`` results."""
     read = {access.tensor for body in bodies.values() for access in reads_in(body.value)}
@@ -31,7 +37,7 @@ def prefetch_stores(
         for buffer in buffers
         if buffer.writable and is_large(buffer.layout) and buffer.name not in {*streamed, *read, *updated}
     }
-    return change_tiles(root, _Walk(large, bodies).prefetching) if large else root
+    return change_tiles(root, _Walk(large, bodies, sizes).prefetching) if large else root
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +46,7 @@ class _Walk:
 
     large: Mapping[str, Layout]
     bodies: Mapping[str, StatementBody]
+    sizes: Sizes
 
     def prefetching(self, nest: tuple[Loop, ...]) -> Loop:
         """The innermost loop of a nest, which holds a register tile, with its prefetches."""
@@ -50,7 +57,7 @@ class _Walk:
             own = [access for access in accesses if access.tensor == tensor]
             box = box_of(own, {loop.iterator for loop in nest}, layout.shape)
             if box is not None:
-                found += _prefetches(tensor, layout, box)
+                found += _prefetches(tensor, layout, box, self.sizes)
         lines = sum(own.lines for own in (*prefetches(tile), *found))
         return with_prefetches(tile, found) if lines <= MOST_LINES else tile
 
@@ -59,19 +66,20 @@ class _Walk:
             yield body.target, body.subscripts
 
 
-def _prefetches(tensor: str, layout: Layout, box: Sequence[Side]) -> Iterator[Prefetch]:
+def _prefetches(tensor: str, layout: Layout, box: Sequence[Side], sizes: Sizes) -> Iterator[Prefetch]:
     """A prefetch for each contiguous row; none where rows are shorter than a line, or too many."""
-    first = LinearForm()
+    first = offset_form((side.first.plus(LinearForm(side.least)) for side in box), layout, sizes)
     elements = 1
-    rows: list[range] = []
-    for side, stride in sorted(zip(box, layout.strides, strict=True), key=lambda item: item[1]):
-        first = first.plus(side.first, stride).plus(LinearForm(side.least), stride)
-        if stride == elements:
+    rows: list[list[LinearForm]] = []
+    for dimension in sorted(range(len(box)), key=lambda dimension: layout.strides[dimension]):
+        side, step = box[dimension], layout.steps[dimension]
+        if step == elements:
             elements *= side.extent
         else:
-            rows.append(range(0, side.extent * stride, stride))
+            rows.append([moved(LinearForm(number), step, sizes) for number in range(side.extent)])
     lines = -(-elements * layout.type.itemsize // LINE_BYTES)
     if elements * layout.type.itemsize < LINE_BYTES or math.prod(map(len, rows)) * lines > MOST_LINES:
         return
     for offsets in itertools.product(*rows):
-        yield Prefetch(tensor, first.plus(LinearForm(sum(offsets))).expression(), lines, stored=True)
+        place = reduce(LinearForm.plus, offsets, first)
+        yield Prefetch(tensor, place.expression(), lines, stored=True)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import reduce
 
 import islpy as isl
 
-from tc.language.isl.affine import Frame, isl_name, parameter_name
-from tc.language.program.extent import Choice, Extent
+from tc.language.isl.affine import Frame, extent_function, isl_name
 from tc.language.program.specialization import Layout, Sizes
 from tc.polyhedral.ir.counterexample import Counterexample, Violation, pair_text
 from tc.polyhedral.ir.scop import PromotedAccess, Promotion, Scop
@@ -88,22 +86,14 @@ class _Boxes:
         for position, extent in enumerate(layout.shape):
             box = box.lower_bound_val(isl.dim_type.set, position, isl.Val.zero(relation.get_ctx()))
             box = box.upper_bound_val(isl.dim_type.set, position, isl.Val.int_from_si(relation.get_ctx(), extent - 1))
-        return box if layout.first is None else box.intersect(self._below(layout.first, box))
+        return box.intersect(self._below(layout, box)) if any(layout.extents) else box
 
-    def _below(self, extent: Extent, box: isl.Set) -> isl.Set:
-        """Where the first subscript is below an extent that depends on sizes."""
+    def _below(self, layout: Layout, box: isl.Set) -> isl.Set:
+        """Where every subscript is below its extent, if that depends on sizes."""
         names = tuple(f"d{n}" for n in range(box.dim(isl.dim_type.set)))
         frame = Frame(box.get_ctx(), box.get_tuple_name(), names, sizes=self.sizes)
-        return frame.require(names[0]).lt_set(_value(extent, frame))
-
-
-def _value(extent: Extent, frame: Frame) -> isl.PwAff:
-    """An extent as a function of the sizes."""
-    total = frame.constant(extent.constant)
-    for (name, _), factor in zip(frame.sizes, extent.factors, strict=True):
-        total = total.add(frame.require(parameter_name(name)).mul(frame.constant(factor)))
-    for term in extent.terms:
-        choose = isl.PwAff.min if term.choice is Choice.LEAST else isl.PwAff.max
-        chosen = reduce(choose, (_value(operand, frame) for operand in term.operands))
-        total = total.add(chosen.mul(frame.constant(term.factor)))
-    return total.scale_down_val(isl.Val.int_from_si(frame.context, extent.divisor)).floor()
+        inside = frame.universe()
+        for name, extent in zip(names, layout.extents, strict=True):
+            if extent is not None:
+                inside = inside.intersect(frame.require(name).lt_set(extent_function(extent, frame)))
+        return inside

@@ -22,7 +22,8 @@ import islpy as isl
 from tc.base.errors import VerificationError
 from tc.base.types import ScalarType
 from tc.language.isl.affine import Frame, access_relation, frame_of, isl_name, iteration_domain, owned_elements
-from tc.language.program.program import INDEX_TYPE, Cast, Expression, Literal, Read, Reduction, Statement
+from tc.language.program.extent import Extent
+from tc.language.program.program import Cast, Expression, Literal, Read, Reduction, Statement
 from tc.language.program.specialization import Specialization
 from tc.language.program.written_elements import is_scatter, over_elements
 from tc.polyhedral.ir.counterexample import Counterexample, Violation, point_text
@@ -54,7 +55,7 @@ def find_wrong_initialization(specialization: Specialization, scop: Scop) -> Cou
         if place != (statement.initialize or aside) or len(left) < count:
             return Counterexample(Violation.CHANGED, f"the statements that stand for {statement.name}")
         before, after, left = left[:place], left[place + 1 : count], left[count:]
-        group = _Group(scop, statement, target, update)
+        group = _Group(scop, statement, target, program.tensor(statement.target).shape, update)
         if aside and (update.body.target in own or not group.is_alone((*before, update, *after))):
             return Counterexample(Violation.CHANGED, f"{update.body.target} is not of {statement.name} alone")
         found = (
@@ -69,11 +70,15 @@ def find_wrong_initialization(specialization: Specialization, scop: Scop) -> Cou
 
 @dataclass(frozen=True)
 class _Group:
-    """The statements that stand for one of the program; ``target``: what its target is stored in."""
+    """The statements that stand for one of the program.
+
+    ``target``: what its target is stored in; ``shape``: of the target.
+    """
 
     scop: Scop
     statement: Statement
     target: str
+    shape: tuple[Expression, ...]
     update: ScopStatement
 
     @property
@@ -90,10 +95,15 @@ class _Group:
         )
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """Of the target."""
+    def bounds(self) -> tuple[int | Extent, ...]:
+        """The extents of the target."""
         buffers = (*self.scop.buffers, *self.scop.temporaries)
-        return next(buffer.layout.shape for buffer in buffers if buffer.name == self.target)
+        return next(buffer.layout.bounds for buffer in buffers if buffer.name == self.target)
+
+    @LazyAttribute
+    def instances(self) -> isl.Set | None:
+        """Of the program's statement, also where data can choose no element: owners may have none of an open extent."""
+        return iteration_domain(self.statement, frame_of(self.statement, self.scop.context, sizes=self.scop.sizes))
 
     @LazyAttribute
     def updated(self) -> isl.Map | None:
@@ -103,7 +113,7 @@ class _Group:
     @LazyAttribute
     def reached(self) -> isl.Map | None:
         """The same over its written iterators alone: what it initializes."""
-        elements = over_elements(self.statement, [Literal(extent, INDEX_TYPE) for extent in self.shape])
+        elements = over_elements(self.statement, self.shape)
         return self.written(replace(elements, owned=None))
 
     def written(self, statement: Statement) -> isl.Map | None:
@@ -121,18 +131,20 @@ class _Group:
         return steps.flat_range_product(accesses).reset_tuple_id(isl.dim_type.out)
 
     def access(self, subscripts: tuple[Expression, ...], frame: Frame) -> isl.Map:
-        relation = access_relation(self.update.body.target, subscripts, self.shape, frame)
+        relation = access_relation(self.update.body.target, subscripts, self.bounds, frame)
         return relation.reset_tuple_id(isl.dim_type.out)
 
     def wrong_update(self) -> Counterexample | None:
         """Unless it runs for the instances of the program, and writes what they write."""
         wanted, update, reduction = self.updated, self.update, self.statement.reduction
+        instances = self.instances
         same = (
             wanted is not None
+            and instances is not None
             and update.body.reduction is reduction
             and update.accumulates is (reduction is not None or is_scatter(self.statement))
             and update.blocks == self.statement.blocks
-            and update.domain.is_equal(wanted.domain())
+            and update.domain.is_equal(instances)
             and _are_equal(_elements_of(update.writes, update.body.target), wanted)
         )
         return None if same else Counterexample(Violation.CHANGED, update.name)

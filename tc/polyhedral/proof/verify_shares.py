@@ -17,10 +17,8 @@ from tc.base.errors import VerificationError
 from tc.base.types import computation_type
 from tc.language.isl.affine import Frame, affine_function, frame_of, iteration_domain, owned_elements
 from tc.language.program.program import (
-    INDEX_TYPE,
     Expression,
     IteratorReference,
-    Literal,
     Program,
     Read,
     Role,
@@ -29,7 +27,7 @@ from tc.language.program.program import (
     iterators_in,
     touches,
 )
-from tc.language.program.specialization import Specialization
+from tc.language.program.specialization import Sizes, Specialization
 from tc.language.program.terms import float32_term
 from tc.language.program.written_elements import over_elements, scatters, written_iterators
 from tc.polyhedral.ir.counterexample import Counterexample, Violation
@@ -109,8 +107,7 @@ def _are_parts(
     """
     partial, total = pair
     program = changed.program
-    shape = [Literal(extent, INDEX_TYPE) for extent in changed.layouts[statement.target].shape]
-    whole = over_elements(statement, shape)
+    whole = over_elements(statement, program.tensor(statement.target).shape)
     part = partial.subscripts[0] if partial.subscripts else None
     if not isinstance(part, IteratorReference) or not total.iterators:
         return False
@@ -132,7 +129,7 @@ def _are_parts(
         and not iterators_in((counted.begin, counted.end))
         and part.name not in iterators_in([*whole.subscripts, *kept])
         and _is_alone(program, partial, total)
-        and _same_terms(statement, partial, (part, *kept), replaced, context)
+        and _same_terms(statement, partial, (part, *kept), replaced, changed.sizes, context)
     )
 
 
@@ -147,14 +144,16 @@ def _same_terms(
     partial: Statement,
     kept: tuple[IteratorReference, ...],
     replaced: Mapping[str, Expression],
+    sizes: Sizes,
     context: isl.Context,
 ) -> bool:
     """Whether the instances are those of the statement, one for one, with the same values at the same indices."""
     values = {i.name: replaced.get(i.name, IteratorReference(i.name)) for i in statement.iterators}
     if replaced.keys() & {iterator.name for iterator in written_iterators(statement)}:
         return False
-    frame = frame_of(partial, context)
-    inside, wanted = iteration_domain(partial, frame), iteration_domain(statement, frame_of(statement, context))
+    frame = frame_of(partial, context, sizes=sizes)
+    inside = iteration_domain(partial, frame)
+    wanted = iteration_domain(statement, frame_of(statement, context, sizes=sizes))
     if inside is None or wanted is None:
         return False
     stands_for = isl.Map.from_domain(inside)

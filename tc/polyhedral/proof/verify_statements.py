@@ -14,6 +14,7 @@ import islpy as isl
 
 from tc.base.errors import VerificationError
 from tc.language.isl.affine import Frame, access_function, access_relation, affine_function
+from tc.language.program.extent import Extent
 from tc.language.program.guards import guarded_reads
 from tc.language.program.program import Expression, IteratorReference, Read, rebuild
 from tc.polyhedral.analysis.reads import value_reads
@@ -63,7 +64,7 @@ def _restored(old: ScopStatement, new: ScopStatement, scop: Scop) -> StatementBo
     count = old.domain.dim(isl.dim_type.set)
     original = value_reads(old.body)
     places, target = _places(new, count)
-    frame = Frame(new.domain.get_ctx(), old.name, old.body.iterators)
+    frame = Frame(new.domain.get_ctx(), old.name, old.body.iterators, sizes=scop.sizes)
     conditions = [own.guards for own in guarded_reads(old.body.value)]
     positions = iter(range(len(original)))
     gathers = {p.buffer.name: p.gathered for p in scop.promotions if p.gathered is not None}
@@ -145,13 +146,15 @@ def _is_copy(copy: ScopStatement, scop: Scop) -> bool:
         tensor, outer = promotion.gathered.name, found
     count, width = copy.domain.dim(isl.dim_type.set), access.element.dim(isl.dim_type.out)
     own, slot = body.iterators[:count], body.iterators[count:]
-    shapes: dict[str, Items[int | None]] = {b.name: b.layout.shape for b in (*scop.buffers, *scop.temporaries)}
+    shapes: dict[str, Items[int | Extent | None]] = {
+        b.name: b.layout.bounds for b in (*scop.buffers, *scop.temporaries)
+    }
     if promotion.gathered is not None:
         shapes[promotion.gathered.name] = [None] * width
     buffer, local = inside
     if tensor not in shapes or buffer != promotion.buffer.name or local[: len(slot)] != _references(slot):
         return False
-    frame = Frame(scop.context, copy.name, own, within=copy.domain)
+    frame = Frame(scop.context, copy.name, own, sizes=scop.sizes, within=copy.domain)
     # In the array that the values of the prefix choose.
     subscripts = (*_references(own[: access.depth]), *local[len(slot) :])
     return (
@@ -162,7 +165,7 @@ def _is_copy(copy: ScopStatement, scop: Scop) -> bool:
 
 
 def _is_access(
-    relation: isl.Map, tensor: str, subscripts: Items[Expression], extents: Items[int | None], frame: Frame
+    relation: isl.Map, tensor: str, subscripts: Items[Expression], extents: Items[int | Extent | None], frame: Frame
 ) -> bool:
     """Whether instances, all of the domain in the frame, touch what the subscripts say, and nothing else."""
     assert frame.within is not None

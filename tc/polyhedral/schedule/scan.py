@@ -152,7 +152,7 @@ class _Scanner:
     def writes_distinct_elements(self, statement: Statement, growth: Growth) -> bool:
         written = replace(statement, iterators=written_iterators(statement))
         frame = frame_of(written, self.context, sizes=self.sizes)
-        extents = self.layouts[statement.target].shape
+        extents = self.layouts[statement.target].bounds
         relation = access_relation(statement.target, statement.subscripts, extents, frame)
         return bool(relation.intersect_domain(growth.elements.set_tuple_name(statement.name)).is_injective())
 

@@ -159,7 +159,7 @@ class _Sharing:
         steps = IterationVariable(step, _literal(0), _literal(rounds))
         iterators = (counted, *(steps if old.name == chosen.name else old for old in split.iterators))
         kept = tuple(IteratorReference(iterator.name) for iterator in written_iterators(statement))
-        whole = over_elements(statement, [_literal(e) for e in self.layouts[statement.target].shape])
+        whole = over_elements(statement, self.program.tensor(statement.target).shape)
         partials = self.partials(statement, share.parts)
         origin = DerivedOrigin("a scatter in parts", statement.origin)
         yield replace(

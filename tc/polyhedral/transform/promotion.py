@@ -416,7 +416,7 @@ def accesses_to(scop: Scop, tensor: str, domain: isl.UnionSet) -> tuple[Access, 
     for name in program_names(domain, scop):
         statement = scop.statement(name)
         reads = [n for n, read in enumerate(value_reads(statement.body)) if read.tensor == tensor]
-        if not all(has_affine_subscripts(value_reads(statement.body)[n], statement) for n in reads):
+        if not all(has_affine_subscripts(value_reads(statement.body)[n], statement, scop.sizes) for n in reads):
             return None
         relations = [r for r in statement.reads if r.get_tuple_name(isl.dim_type.out) == isl_name(tensor)]
         writes = statement.body.target == tensor

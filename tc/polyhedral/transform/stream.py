@@ -82,7 +82,7 @@ def _cut(members: tuple[Member, ...], position: int, size: int) -> tuple[Member,
 def fits_stream(box: Box, layout: Layout) -> bool:
     """Whether a buffer of a result's elements in the box is neither too large nor of too short runs in memory."""
     run = 1
-    for extent, step in zip(reversed(box.extents), reversed(layout.strides), strict=True):
+    for extent, step in zip(reversed(box.extents), reversed(layout.steps), strict=True):
         if step != run:
             break
         run *= extent

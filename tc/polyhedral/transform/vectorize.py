@@ -13,7 +13,7 @@ from tc.language.program.specialization import Layout
 from tc.polyhedral.analysis.extents import extent_of
 from tc.polyhedral.analysis.lanes import VECTORS, cut_lanes
 from tc.polyhedral.analysis.linearize import linearize_last
-from tc.polyhedral.analysis.reads import ranged_iterators, ranging_iterators
+from tc.polyhedral.analysis.reads import data_ranges, ranged_iterators, ranging_iterators
 from tc.polyhedral.analysis.scattered import is_scatter, owners_of, placing
 from tc.polyhedral.analysis.strides import iterator_of, scattered_accesses, stride
 from tc.polyhedral.ir.loops import LoopKind, StatementBody
@@ -153,7 +153,8 @@ class _Vectorizer:
                 members, outside = cut_rows(members, statements[0], self.layouts[statements[0].body.target])
                 kept = max(kept, outside)
             members = linearize_last(members, statements, self.layouts, kept)
-        return cut_lanes(replace(band, members=members), domain, self.lanes(domain))
+        ranged = any(data_ranges(self.scop.statement(name).body) for name in statement_names(domain))
+        return cut_lanes(replace(band, members=members), domain, self.lanes(domain), ranged=ranged)
 
     def lanes(self, domain: isl.UnionSet) -> int:
         """Partial results of a reduction: vectors of the narrowest type that is reduced into."""

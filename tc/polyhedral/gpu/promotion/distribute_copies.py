@@ -100,7 +100,7 @@ def _comes_in_pieces(box: Box, source: Layout, target: Layout, piece: int) -> bo
     if any(value % piece for value in (constant, *coefficients)):
         return False
     return all(
-        layout.strides[-1] == 1 and all(stride % piece == 0 for stride in layout.strides[:-1])
+        layout.steps[-1] == 1 and all(isinstance(step, int) and step % piece == 0 for step in layout.steps[:-1])
         for layout in (source, target)
     )
 

@@ -123,7 +123,7 @@ def _operands(statement: ScopStatement, scop: Scop) -> Iterator[_Operand]:
         promotion = buffers.get(own.read.tensor)
         if own.guards or (promotion is not None and (promotion.gathered is not None or not promotion.buffer.shared)):
             continue
-        if promotion is None and not has_affine_subscripts(own.read, statement):
+        if promotion is None and not has_affine_subscripts(own.read, statement, scop.sizes):
             continue
         relation = statement.reads[position]
         if relation.get_tuple_name(isl.dim_type.out) not in written:

@@ -152,7 +152,8 @@ def _operands_of(statement: ScopStatement, scop: Scop, names: Items[str], *, ind
     tensors = layouts_of(scop).keys() - {promotion.buffer.name for promotion in scop.promotions}
     promoted = {access.element.get_tuple_name(isl.dim_type.out) for access in statement.promoted}
     reads = list(reads_by_position(statement, scop.promotions))
-    gathers = [own for _, own in reads if not has_affine_subscripts(own.read, statement) and _may_gather(own, scop)]
+    affine = {id(own) for _, own in reads if has_affine_subscripts(own.read, statement, scop.sizes)}
+    gathers = [own for _, own in reads if id(own) not in affine and _may_gather(own, scop)]
     choosing = [part for own in gathers for part in _inner_reads(own.read)]
     inside = {id(part) for part in choosing}
     tensors -= set() if indices else {part.tensor for part in choosing}
@@ -160,7 +161,7 @@ def _operands_of(statement: ScopStatement, scop: Scop, names: Items[str], *, ind
         tensor = own.read.tensor
         if tensor not in tensors or isl_name(tensor) in promoted:
             continue
-        if has_affine_subscripts(own.read, statement):
+        if id(own) in affine:
             if isl_name(tensor) not in _written(scop, names):
                 yield Operand(statement, position, own.read, statement.reads[position])
         elif own in gathers:
