@@ -29,7 +29,7 @@ from .strategies import expressions, statements, texts
 
 
 @given(texts)
-@settings(max_examples=100)
+@settings(max_examples=50)
 def test_texts_read_back_equal(text: Text) -> None:
     assert parse(print_text(text)) == text
 
@@ -44,7 +44,7 @@ def test_expressions_read_back_equal(expression: Expression) -> None:
 
 
 @given(statements)
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_statements_read_back_equal(statement: Statement) -> None:
     assert parse_statements(print_statement(statement)) == (statement,)
 
