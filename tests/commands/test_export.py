@@ -135,6 +135,7 @@ def total(float(N,K) x, float(M,K) y) -> (z) {
     z(k) +=! x(r,k)
     z(k) += y(r,k)
 }
+def product(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }
 """
 
 
@@ -147,6 +148,7 @@ import tc
 text = tc.define({OPEN!r})
 text.differences.compile((tc.dynamic(96), 7), 0.5)
 text.total.compile((tc.dynamic(96), 7), (tc.dynamic(9), 7))
+text.product.compile((tc.dynamic(20), tc.dynamic(30)), (tc.dynamic(30), tc.dynamic(40)))
 """
     run(program, environment={"TC_CACHE": str(path), "TC_CACHE_MODE": "store"})
     return path
@@ -155,7 +157,8 @@ text.total.compile((tc.dynamic(96), 7), (tc.dynamic(9), 7))
 def test_a_program_in_c_passes_the_sizes(capsys: pytest.CaptureFixture[str], opened: Path, tmp_path: Path) -> None:
     folder = tmp_path / "kernels"
     names = exported(capsys, opened, folder)
-    assert names == ["kernel_differences_1to96x7.c", "kernel_total_1to96x7_1to9x7.c"]
+    product = "kernel_product_1to20x1to30_1to30x1to40.c"
+    assert names == ["kernel_differences_1to96x7.c", product, "kernel_total_1to96x7_1to9x7.c"]
     shell("make", folder=folder)
     shutil.copy(OPEN_PROGRAM, folder)
     sources = ("kernels.c", "call_plain.c", "call_threads.c")
@@ -179,6 +182,10 @@ def test_the_header_says_which_sizes_are_passed(
         "//   buffers[1]  y: float32[y.0][7], read",
         "//   scalars[0].i  x.0: dimension 0 of x, from 1 to 96",
         "//   scalars[1].i  y.0: dimension 0 of y, from 1 to 9",
+        "//   buffers[1]  B: float32[A.1][B.1], read",
+        "//   buffers[2]  C: float32[A.0][B.1], written",
+        "//   scalars[1].i  A.1: dimension 1 of A and dimension 0 of B, from 1 to 30",
+        "//   scalars[2].i  B.1: dimension 1 of B, from 1 to 40",
     ):
         assert f"\n{line}\n" in text
     assert (

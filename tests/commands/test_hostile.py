@@ -134,9 +134,10 @@ def huge(*path: object) -> Callable[[dict[str, Any]], object]:
         lambda description: description["convention"].update(operands=[], temporaries=[1 << 70]),
         lambda description: description["convention"]["operands"][2].update(name="nobody"),
         lambda description: description["convention"]["operands"][0]["layout"].update(shape=[1]),
-        lambda description: description["convention"]["signature"].update(symbolic=[{"most": 3, "arguments": []}]),
+        lambda description: description["convention"]["signature"].update(symbolic=[{"most": 3, "places": []}]),
+        lambda description: description["convention"]["signature"].update(symbolic=[{"most": 3, "arguments": ["A"]}]),
         lambda description: description["convention"]["operands"][0]["layout"].update(
-            first={"constant": 1, "factors": [1]}
+            extents=[{"constant": 1, "factors": [1]}]
         ),
         lambda description: description.update(target="cpu:z80"),
         lambda description: description.clear(),

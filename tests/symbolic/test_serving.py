@@ -129,6 +129,29 @@ def test_production_serves_sizes_that_were_not_seen(tmp_path: Path) -> None:
     assert any(line.split() == ["there", "[[64,[[0,0]]]]"] for line in miss)
 
 
+VARIANTS = f"""
+import sys, numpy as np, tc
+mm = tc.define({MM!r}).mm
+for m, k, n in ((1, 1, 1), (9, 8, 7), (10, 8, 7), (64, 48, 32), (2, 48, 1)):
+    a, b = np.ones((m, k), np.float32), np.ones((k, n), np.float32)
+    np.testing.assert_array_equal(mm(a, b), np.full((m, n), k, np.float32))
+    print(mm.compile(a, b).signature.symbolic[0].most)
+print(*sorted(name for name in ("islpy", "lark", "sqlalchemy") if name in sys.modules))
+"""
+
+
+def test_production_chooses_among_kernels_with_several_bounds(tmp_path: Path) -> None:
+    from tc.cache.content.ship import ship
+
+    settings = {"TC_CACHE_MODE": "store", "TC_CACHE": str(tmp_path / "k.db")}
+    compile = "mm.compile((tc.dynamic(m), tc.dynamic(k)), (tc.dynamic(k), tc.dynamic(n)))"
+    bounds = "((64, 48, 32), (9, 8, 7))"
+    run(f"import tc\nmm = tc.define({MM!r}).mm\nfor m, k, n in {bounds}: {compile}", environment=settings)
+    ship(tmp_path / "k.db", tmp_path / "shipped.db")
+    strict = {"TC_CACHE_MODE": "strict", "TC_CACHE": str(tmp_path / "shipped.db")}
+    assert run(VARIANTS, environment=strict).split() == ["9", "9", "64", "64", "64"]
+
+
 def test_renamed_definitions_are_served_too(tmp_path: Path) -> None:
     settings = {"TC_CACHE_MODE": "store", "TC_CACHE": str(tmp_path / "k.db")}
     run(f"import tc; tc.define({MM!r}).mm.compile((tc.dynamic(64), 16), (16, 8))", environment=settings)

@@ -309,8 +309,8 @@ def test_executables_of_the_format_before_load_and_those_of_later_ones_are_refus
     found = assemble(json.dumps(before), *parts)
     assert (found.asked, found.options, found.decisions) == (executable.asked, executable.asked, ())
     assert found == replace(executable, options=executable.asked, decisions=())
-    with pytest.raises(ValueError, match="it is of format 3, and this version of tc reads formats up to 2"):
-        assemble(json.dumps(written | {"format": 3}), *parts)
+    with pytest.raises(ValueError, match="it is of format 4, and this version of tc reads formats up to 3"):
+        assemble(json.dumps(written | {"format": 4}), *parts)
     with pytest.raises(ValueError, match="local_temporaries must be an integer from 0 to 262144, got -1"):
         assemble(json.dumps(written | {"options": written["options"] | {"local_temporaries": -1}}), *parts)
 
