@@ -317,7 +317,9 @@ def _machine(target: Target) -> Machine:
             return GENERIC_GPU
         case OpenClTarget():
             # PoCL 3.0 computes something else with barriers in branches, and corrupts its heap.
-            return replace(GENERIC_GPU, shuffles=False, asynchronous_copies=False, branches=False)
+            return replace(
+                GENERIC_GPU, shuffles=False, asynchronous_copies=False, branches=False, atomic_bytes=frozenset({4})
+            )
         case _:
             assert_never(target)
 

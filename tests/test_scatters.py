@@ -18,7 +18,7 @@ Array: TypeAlias = np.ndarray[Any, Any]
 TARGETS = ("cpu", "emulator")
 OPERATORS: dict[str, np.ufunc] = {"+=": np.add, "*=": np.multiply, "min=": np.minimum, "max=": np.maximum}
 NEUTRAL = {"+=": 0, "*=": 1}
-TYPES = ("float32", "float64", "float16", "bfloat16", "int32", "int64", "uint8", "bool")
+TYPES = ("float32", "float64", "float16", "bfloat16", "int32", "int64", "uint8", "bool", "uint32", "uint64")
 
 
 def agree(f: tc.Comprehension, *arrays: Array, **how: Any) -> tuple[Array, ...]:
@@ -190,6 +190,25 @@ def test_the_same_bits_for_any_owners_and_threads(target: str) -> None:
         ways = [tc.CpuOptions(schedule, threads=n) for n in (1, 2)] if target == "cpu" else [tc.GpuOptions(schedule)]
         found |= {np.asarray(f(*arrays, target=target, options=options)).tobytes() for options in ways}
     assert len(found) == 1
+
+
+@pytest.mark.parametrize("operator", ["min=!", "max=!"])
+def test_extremes_have_the_same_bits_in_any_order(operator: str) -> None:
+    """Of zeros, too, and of what is no number, whichever comes first."""
+    terms = np.array([0.0, -0.0, 3, -3, np.nan, np.inf], np.float32)
+    terms = np.concatenate([terms, np.array([0xFFC01234, 0x7FC00077], np.uint32).view(np.float32)])
+    text = f"def f(int32(B) I, float(B) v) -> (float(4) y) {{ y(I(b)) {operator} v(b) }}"
+    f, found = tc.define(text).single(), set()
+    index = np.array([0, 0, 1, 1, 2, 2, 2, 2], np.int32)
+    for order in (np.arange(8), np.arange(8)[::-1]):
+        for block in (1, 8):
+            options = tc.GpuOptions(block=(block,))
+            found |= {np.asarray(f(index[order], terms[order], target="emulator", options=options)).tobytes()}
+    (bits,) = found
+    zero, extreme, none, _ = np.frombuffer(bits, np.float32)
+    assert np.signbit(zero) == (operator == "min=!")
+    assert extreme == (-3 if operator == "min=!" else 3)
+    assert np.isnan(none)
 
 
 @pytest.mark.parametrize("form", every(3, [f for f in FORMS if f not in ("a condition", "a triangle")]))

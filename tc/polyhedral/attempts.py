@@ -17,7 +17,7 @@ from tc.polyhedral.generate.obstacles import InBuffers, LongSums, MissingInstanc
 from tc.polyhedral.gpu.mapping.split_plan import Plan, plan_split
 from tc.polyhedral.schedule.counted import with_counts
 from tc.polyhedral.schedule.scan import Scanning
-from tc.polyhedral.schedule.scatter_plan import Owners, plan_scatters
+from tc.polyhedral.schedule.scatter_plan import Owners, Sharers, plan_scatters
 from tc.targets.machine import CpuMachine, GpuMachine, Machine
 from tc.targets.options import CpuOptions, GpuOptions, Options
 from tc.targets.resolve import resolved
@@ -79,15 +79,15 @@ def plan_of(specialization: Specialization, options: Options, machine: Machine) 
         case GpuOptions(), GpuMachine():
             plan = plan_split(specialization, options, machine)
             owners = Owners(machine.enough_blocks, machine.enough_blocks * machine.block_threads)
-            parts = _PARTS_OF_GPUS
+            sharers = Sharers(owners, _PARTS_OF_GPUS, machine.atomic_bytes)
         case CpuOptions(), CpuMachine():
             plan, cores = Plan(), options.threads or machine.cores
             # Processors mispredict which elements are an owner's: of single elements, that costs more than it gains.
-            owners, parts = Owners(cores, 1), _PARTS
+            sharers = Sharers(Owners(cores, 1), _PARTS)
         case _:
             raise AssertionError("the options are those of the machine")
     counted = with_counts(specialization) if options.check_indices else specialization
-    shares = plan_scatters(counted, options.schedule, owners=owners, parts=parts)
+    shares = plan_scatters(counted, options.schedule, sharers)
     scans = _scanning(machine) if options.schedule.scans else None
     return replace(plan, scans=scans, shares=shares, counts=options.check_indices)
 

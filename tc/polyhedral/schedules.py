@@ -12,7 +12,7 @@ from tc.base.errors import OptionsError
 from tc.language.isl.session import MAX_OPERATIONS, budget_told, is_out_of_operations
 from tc.language.program.specialization import Specialization
 from tc.polyhedral.gpu.mapping.split_plan import Plan, Whose
-from tc.polyhedral.ir.scans import Scan
+from tc.polyhedral.ir.scans import Grown
 from tc.polyhedral.ir.scop import Scop, build_scop
 from tc.polyhedral.ir.tree import ScheduleTree
 from tc.polyhedral.proof.verify_initialization import prove_initialization
@@ -54,7 +54,7 @@ class Schedules:
             self.max_operations, self._to_schedule = max_operations, max_operations // 2
         self._scops: dict[Plan, Scop] = {}
         self._schedules: dict[tuple[Fusion, Plan], ScheduleTree] = {}
-        self._with_scans: dict[Scanning, tuple[Specialization, tuple[Scan, ...]]] = {}
+        self._with_scans: dict[Scanning, tuple[Specialization, tuple[Grown, ...]]] = {}
         self._unscheduled: set[tuple[Fusion, Plan]] = set()
 
     def scop(self, context: isl.Context, plan: Plan) -> Scop:
@@ -106,7 +106,7 @@ class Schedules:
     def _scanned(self, scanning: Scanning, context: isl.Context) -> Specialization:
         """The program with scans, proven; what is carried between blocks of one may be the next."""
         if scanning not in self._with_scans:
-            found, every = self.specialization, list[Scan]()
+            found, every = self.specialization, list[Grown]()
             while True:
                 changed, scans = scan_reductions(found, context, scanning)
                 prove_scans(found, changed, scans, context)
@@ -116,7 +116,7 @@ class Schedules:
             self._with_scans[scanning] = found, tuple(every)
         return self._with_scans[scanning][0]
 
-    def scans(self, plan: Plan) -> tuple[Scan, ...]:
+    def scans(self, plan: Plan) -> tuple[Grown, ...]:
         """What is computed as a scan, in the statements that were asked for before."""
         return () if plan.scans is None else self._with_scans[plan.scans][1]
 

@@ -77,6 +77,7 @@ class GpuMachine:
     of them has.  ``warp``: threads that run together.  ``shuffles``: they may read each other's registers.
     ``asynchronous_copies``: tiles are copied to shared memory while threads work on others.  ``branches``: threads of a
     block may wait for each other in a branch that not all blocks take.  ``matrix_shapes``: of its matrix instructions.
+    ``atomic_bytes``: sizes of elements in memory that threads can update atomically.
     """
 
     multiprocessors: int
@@ -86,6 +87,7 @@ class GpuMachine:
     asynchronous_copies: bool = True
     branches: bool = True
     matrix_shapes: tuple[MatrixShape, ...] = ()
+    atomic_bytes: frozenset[int] = frozenset({4, 8})
 
     @property
     def enough_blocks(self) -> int:

@@ -116,6 +116,13 @@ static uint32_t exchange(uint32_t value, uint32_t distance, uint32_t clamp, uint
   return self->received;
 }
 
+// At every other atomic update, so that some find an element changed.
+static void let_others_run(void) {
+  static uint32_t state = 1;
+  state = state * 1664525 + 1013904223;
+  if (state >> 31) give_way(RUNNING);
+}
+
 static void thread_main(void) {
   running(given);
   give_way(DONE);
@@ -138,13 +145,14 @@ static int exchanged(thread *warp, int lanes) {
   return done != 0;
 }
 
-// Whether threads go on: barriers are passed by all threads that have not ended.
+// Whether threads go on, those that let others run first: barriers are passed by all threads that have not ended.
 static int advance(int count) {
   int moved = 0, waiting = 0, left = 0;
   for (int begin = 0; begin < count; begin += WARP)
     moved |= exchanged(threads + begin, count - begin < WARP ? count - begin : WARP);
   if (moved) return 1;
   for (int n = 0; n < count; n += 1) {
+    if (threads[n].state == RUNNING) return 1;
     waiting += threads[n].state == AT_BARRIER;
     left += threads[n].state != DONE;
   }

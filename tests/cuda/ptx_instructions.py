@@ -52,6 +52,12 @@ _INTEGERS: Final = {
     "clz": "{0} ? __builtin_clzll({0}) - (64 - {bits}) : {bits}",
     "popc": "__builtin_popcountll({0})",
 }
+_UPDATES: Final = {
+    "add": "old + {0}",
+    "min": "old < {0} ? old : {0}",
+    "max": "old > {0} ? old : {0}",
+    "cas": "old == {0} ? {1} : old",
+}
 _CARRYING: Final = ("add", "addc", "sub", "subc", "mad", "madc")
 
 
@@ -225,6 +231,21 @@ def _store(own: Function, modes: Items[str], operands: Items[str]) -> str:
     return f"const {C_TYPES[type]} values[{width}] = {{{values}}}; memcpy({place}, values, sizeof values);"
 
 
+def _update(own: Function, modes: Items[str], operands: Items[str]) -> str | None:
+    """What nothing comes between, but other threads may come before."""
+    operation, type = modes[-2:]
+    place, *given = operands[-2:] if operation != "cas" else operands[-3:]
+    if operation not in _UPDATES or any(mode not in ("global", "relaxed", "gpu") for mode in modes[:-2]):
+        return None
+    c = f"int{type[1:]}_t" if type[0] == "s" else C_TYPES[type]
+    changed = _UPDATES[operation].format(*(own.signed(value, type) for value in given))
+    kept = own.set(operands[0], type, "old") if operands[0] != place else ""
+    return (
+        f"let_others_run(); unsigned char *place = {own.place(place, 'global', BYTES[type])}; {c} old; "
+        f"memcpy(&old, place, sizeof old); const {c} changed = {changed}; memcpy(place, &changed, sizeof old); {kept}"
+    )
+
+
 def _address(own: Function, modes: Items[str], operands: Items[str]) -> str | None:
     """Addresses of shared memory are counted from its beginning, all others are those of this machine."""
     return None if "shared" in modes else own.set(operands[0], modes[-1], own.get(operands[1], modes[-1]))
@@ -298,6 +319,8 @@ _OTHERS: Final[Mapping[str, _Make]] = MappingProxyType(
         "cvt": _convert,
         "ld": _load,
         "st": _store,
+        "atom": _update,
+        "red": _update,
         "cvta": _address,
         "cp": _copy,
         "bar": _barrier,

@@ -147,3 +147,39 @@ def test_accesses_outside_of_arrays_are_noticed() -> None:
         double(tc.to_device(x), target="cuda")
     (failure,) = GPU.failures
     assert re.fullmatch(r"tc_kernel_0: outside of all arrays at 0x\w+ by thread \d+ 0 0 of block \d+ 0 0", failure)
+
+
+def combined(type: str) -> tuple[tc.Comprehension, tuple[np.ndarray, ...]]:
+    """Atomic updates with every operator that a type has, and arguments with many terms for each element."""
+    operators = ("+", "*", "min", "max") if "int" in type else ("min", "max")
+    statements = "  ".join(f"Y{n}(I(b)) {operator}=! v(b) where I(b) in 0:9" for n, operator in enumerate(operators))
+    results = ", ".join(f"Y{n}" for n in range(len(operators)))
+    random = np.random.default_rng(1)
+    terms = random.choice(np.array([-3, 2, 5, 7], np.int64).astype(type), 300)
+    return (
+        tc.define(f"def f(int32(N) I, {type}(N) v) -> ({results}) {{ {statements} }}").single(),
+        (random.integers(-1, 9, 300).clip(0).astype(np.int32), terms),
+    )
+
+
+@pytest.mark.parametrize("type", every(3, ["int32", "uint32", "int64", "uint64", "float32", "float64", "float16"]))
+def test_atomic_updates_agree_with_the_oracle(type: str) -> None:
+    """Threads let others run between what they read and what they change."""
+    definition, arrays = combined(type)
+    found: Any = definition(*(tc.to_device(array) for array in arrays), target="cuda")
+    expected = definition.oracle(*arrays)
+    assert all(compare(expected[f"Y{n}"], own.numpy()).ok for n, own in enumerate(found))
+    assert not GPU.failures
+
+
+def test_an_update_that_is_lost_is_noticed() -> None:
+    """Where a thread does not look whether another one came between."""
+    definition, arrays = combined("float32")
+    kernel = definition.compile(*arrays, target="cuda")
+    pattern = r"(atom\.global\.cas\.b32 \t(%r\d+).*\n.*setp\.eq\.s32 \t%p\d+, \2), %r\d+"
+    changed, count = re.subn(pattern, r"\1, \2", ptx_of(kernel.source, "sm_90"))
+    assert count
+    GPU.translate(kernel.executable.binary.code, changed)
+    found: Any = definition(*(tc.to_device(array) for array in arrays), target="cuda")
+    expected = definition.oracle(*arrays)
+    assert not all(compare(expected[f"Y{n}"], own.numpy()).ok for n, own in enumerate(found))

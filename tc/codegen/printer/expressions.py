@@ -201,6 +201,10 @@ class ExpressionPrinter:
             case _:
                 assert_never(reduction)
 
+    def atomic(self, reduction: Reduction, location: Fragment, value: Fragment, type: ScalarType) -> Fragment:
+        """What combines a value into an element of memory in one step."""
+        return call(f"tc_atomic_{reduction.name.lower()}_{type}", prefix("&", location), value)
+
     def compound(self, reduction: Reduction, type: ScalarType) -> str | None:
         """The operator that reduces into a variable of a type as ``combine`` does; None if there is none."""
         operator = _COMBINE.get(reduction)

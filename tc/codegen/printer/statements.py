@@ -93,6 +93,8 @@ def _assign(context: Context, target: Fragment, body: StatementBody, type: Scala
     if body.reduction is None:
         return line("{} = {};", target, expressions.stored(body.value, type, site))
     value = expressions.value(body.value, site)
+    if body.atomic:
+        return line("{};", expressions.atomic(body.reduction, target, value, type))
     operator = expressions.compound(body.reduction, type)
     if operator is not None:
         return line("{} {} {};", target, operator, value)

@@ -1,4 +1,4 @@
-"""The prelude: the parts of ``numerics.h``, ``vectors.h`` and ``emulator.h`` that a source mentions."""
+"""The prelude: the parts of ``numerics.h``, ``vectors.h``, ``atomics.h`` and ``emulator.h`` that a source mentions."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from fnmatch import translate
 from functools import cache, lru_cache
 from importlib.resources import files
+from typing import Final
 
 _MARKER = "//= "
+_FILES: Final = ("numerics.h", "vectors.h", "atomics.h", "emulator.h")
 _NAME = re.compile(r"\b[A-Za-z_]\w*")
 _COMMENT = re.compile(r"//.*")
 _LANES = "omp declare simd"
@@ -37,7 +39,7 @@ def _pattern(provides: tuple[str, ...]) -> re.Pattern[str]:
 def sections() -> tuple[Section, ...]:
     """All sections, in the order of the files; a section uses only sections before it."""
     folder = files("tc.codegen.prelude")
-    texts = [folder.joinpath(name).read_text(encoding="utf-8") for name in ("numerics.h", "vectors.h", "emulator.h")]
+    texts = [folder.joinpath(name).read_text(encoding="utf-8") for name in _FILES]
     parts = [part for text in texts for part in text.split(_MARKER)[1:]]
     return tuple(map(_section, parts))
 

@@ -324,7 +324,9 @@ class Statement:
     A subscript that reads a tensor scatters: its value must be inside the target, which is checked at run time, and it
     may be any element of its dimension, or any that is ``owned``.  ``distinct``: subscripts that are read, whose values
     are declared to differ from element to element of what they read.  ``counts``: what must be 1 for an instance, which
-    is checked at run time: how often an index is one that is declared distinct.
+    is checked at run time: how often an index is one that is declared distinct.  ``atomic``: each instance combines its
+    term into its element in one step that nothing comes between, so that others may do so at the same time.  Compilers
+    share a scatter so; no definition says it.
 
     ``blocks``: the numbers of the blocks (``for t in 0:T { ... }``) that the statement stands in, outermost first; its
     first iterators are theirs, in the same order.  Statements of one block follow each other, and run in order for each
@@ -345,6 +347,7 @@ class Statement:
     owned: Owned | None = None
     distinct: tuple[Read, ...] = ()
     counts: tuple[Read, ...] = ()
+    atomic: bool = False
 
     @property
     def sequence(self) -> tuple[IterationVariable, ...]:

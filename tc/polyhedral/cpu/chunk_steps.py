@@ -60,7 +60,7 @@ class _Chunker:
         below = _inside(band.child, member.function)
         if chunks > 1:
             size = isl.Val.int_from_si(domain.get_ctx(), -(-count // chunks))
-            others.insert(0, replace(member, function=member.function.scale_down_val(size).floor()))
+            others.insert(0, replace(member, function=member.function.scale_down_val(size).floor(), chunks=True))
         return replace(band, members=tuple(others), child=below) if others else below
 
     def shared(self, member: Member, domain: isl.UnionSet) -> int:

@@ -1,9 +1,10 @@
-"""``Scan``: what became of a reduction whose terms grow from element to element, for the proof that it is the same."""
+"""What became of reductions whose terms grow from element to element, for the proof that they are the same."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from tc.language.program.program import Expression
 
@@ -51,3 +52,27 @@ class Scan:
             f"{self.statement} is a scan{blocks} along {self.iterator}{direction}; "
             f"{self.carry} is carried from step to step"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class StepSums:
+    """A statement in whose steps several terms are added, which are reduced to one before.
+
+    ``iterator``: of the statement, along which its terms grow.  ``values``: those of reduced iterators in ``each``; the
+    others keep their names.  ``sums``: the tensor of what each step adds; ``each`` and ``total``: the statements that
+    compute it, and reduce it over the steps so far, by name.
+    """
+
+    statement: str
+    iterator: str
+    values: Mapping[str, Expression]
+    sums: str
+    each: str
+    total: str
+
+    def __str__(self) -> str:
+        return f"{self.statement} reduces what each step along {self.iterator} adds, {self.sums}"
+
+
+# What stands for a statement.
+Grown: TypeAlias = Scan | StepSums

@@ -97,9 +97,9 @@ class ScopStatement:
     ``reads`` and ``writes`` map instances to elements of storages, in the sense of the program: promoted accesses are
     among them, and all that gathers may read.  ``accumulates``: instances only combine into their target with an
     associative and commutative operator, or set distinct elements that data choose, so they may run in any order, but
-    not at once.  ``promoted``: accesses that go to buffers; the last iterators of ``body`` are their local subscripts,
-    in order.  ``blocks``: those of the program (``tc.language.program.program.Statement``) that the statement stands
-    in; its first dimensions count their steps.
+    not at once, unless they are atomic.  ``promoted``: accesses that go to buffers; the last iterators of ``body`` are
+    their local subscripts, in order.  ``blocks``: those of the program (``tc.language.program.program.Statement``) that
+    the statement stands in; its first dimensions count their steps.
     """
 
     name: str
@@ -271,7 +271,7 @@ class _Builder:
         """The statement over its elements, not reducing: for loading, initializing and rounding."""
         once = over_elements(statement, self.shapes[statement.target])
         once = replace(once, name=f"{statement.name}_{suffix}", reduction=None, initialize=False, required=())
-        return replace(once, owned=None)
+        return replace(once, owned=None, atomic=False)
 
     def add_once(self, statement: Statement) -> None:
         """Adds a statement that runs once for every element: over its iterators where no two instances share one."""
@@ -317,6 +317,7 @@ class _Builder:
             most_terms(write) if statement.reduction is Reduction.ADD else None,
             statement.owned,
             statement.counts,
+            statement.atomic,
         )
         # What data choose is distinct, where it is set: in any order, then.
         accumulates = statement.reduction is not None or is_scatter(statement)

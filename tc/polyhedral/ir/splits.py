@@ -24,13 +24,24 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """How a scatter is shared: by ``owners`` of ranges of elements, or in ``parts`` with results of their own."""
+    """How a scatter is shared.
+
+    By ``owners`` of ranges of elements, in ``parts`` with results of their own, or by ``atomic`` updates in any order.
+    """
 
     statement: str
     owners: int = 1
     parts: int = 1
+    atomic: bool = False
+
+    @property
+    def shares(self) -> bool:
+        """Whether there is more to do than to run it in a row."""
+        return self.atomic or self.owners > 1 or self.parts > 1
 
     def __str__(self) -> str:
+        if self.atomic:
+            return f"{self.statement}: atomic updates, in any order"
         if self.parts > 1:
             return f"{self.statement}: {self.parts} parts with some of the terms each, combined in this order"
         return f"{self.statement}: {self.owners} owners of ranges of its elements, who look at all indices"
@@ -38,7 +49,8 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What was done to a scatter, as ``Split`` says; without ``values`` it has owners."""
+    """What was done to a scatter, as ``Split`` says; without ``values`` it has owners, or is ``atomic``."""
 
     statement: str
     values: Mapping[str, Expression]
+    atomic: bool = False

@@ -26,9 +26,10 @@ class Member:
     outer bands leave together is separated by it, so its iterations may run at the same time.  ``in_group``: it counts
     what is inside of one iteration of another member, which sizes of tiles are given for.  ``split``: it counts the
     partial results that blocks have of one reduction (split-K); no size of a tile is given for it, since each block has
-    one of them.  ``launched``: of a loop over threads, how many a block has along it, which may be more than the loop
-    has iterations; 0 for as many.  ``last``: the highest number of a thread at the barriers below a loop over threads;
-    None where none is below.
+    one of them.  ``chunks``: it counts chunks of another loop, one for each core; they are not cut into tiles.
+    ``launched``: of a loop over threads, how many a block has along it, which may be more than the loop has iterations;
+    0 for as many.  ``last``: the highest number of a thread at the barriers below a loop over threads; None where none
+    is below.
     """
 
     function: isl.UnionPwAff
@@ -36,6 +37,7 @@ class Member:
     kind: LoopKind = LoopKind.SEQUENTIAL
     in_group: bool = False
     split: bool = False
+    chunks: bool = False
     launched: int = 0
     last: int | None = None
 

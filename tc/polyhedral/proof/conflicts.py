@@ -80,7 +80,8 @@ def conflicts_of(scop: Scop) -> tuple[Conflict, ...]:
     """Pairs of different statements, earlier statement first; of one statement; and of one buffer's copies.
 
     In a block, whatever runs in an earlier step of it is earlier; in one step, the earlier statement is.  Within a
-    statement, steps are in order; but what only combines terms into its target may do so in any order.
+    statement, steps are in order; but what only combines terms into its target may do so in any order, and
+    at the same time where each does so in one step.
     """
     empty = isl.UnionMap.empty(isl.Space.params_alloc(scop.context, 0))
     between, within = {True: empty, False: empty}, {True: empty, False: empty}  # in tensors, or not
@@ -88,7 +89,7 @@ def conflicts_of(scop: Scop) -> tuple[Conflict, ...]:
     touching = [_touching(scop, statement) for statement in scop.statements]
     for position, first in enumerate(touching):
         for in_tensors, pairs in _pairs(first.accesses, first.accesses):
-            if first.statement.accumulates:
+            if first.statement.accumulates and not _updates_at_once(first):
                 within[in_tensors] = within[in_tensors].union(isl.UnionMap.from_map(pairs))
             if first.statement.blocks and not _only_combines(first):
                 steps = pairs.intersect(isl.Map.lex_lt_first(pairs.get_space(), len(first.statement.blocks)))
@@ -202,6 +203,16 @@ def _only_combines(touching: _Touching) -> bool:
     targets = [relation.get_tuple_name(isl.dim_type.out) for relation in statement.writes]
     own = [relation for relation in statement.reads if relation.get_tuple_name(isl.dim_type.out) in targets]
     return statement.accumulates and len(own) == len(targets)
+
+
+def _updates_at_once(touching: _Touching) -> bool:
+    """Whether instances may combine terms into one element at the same time, in the tensor itself."""
+    return (
+        touching.statement.body.atomic
+        and touching.statement.body.reduction is not None
+        and _only_combines(touching)
+        and not any(access.writes for access in touching.statement.promoted)
+    )
 
 
 def _buffer_pairs(first: _Touching, second: _Touching) -> list[isl.Map]:

@@ -9,46 +9,31 @@ from typing import assert_never
 
 import islpy as isl
 
-from tc.base.types import ScalarType, computation_type
+from tc.base.types import ScalarType
 from tc.grammar.syntax import BinaryOperator
-from tc.language.isl.affine import Frame, affine_function, frame_of, iteration_domain
 from tc.language.program.program import (
     INDEX_TYPE,
     Binary,
     Call,
     Cast,
     Expression,
-    IteratorReference,
     Literal,
-    Program,
     Read,
     Reduction,
-    Role,
     Statement,
     in_terms_of,
-    iterators_in,
-    reads_in,
-    touches,
 )
-from tc.language.program.specialization import Sizes, Specialization
-from tc.language.program.terms import float32_term
-from tc.language.program.written_elements import written_iterators
-from tc.language.prove.written import initialization
 from tc.polyhedral.ir.counterexample import Counterexample, Violation, point_text
 from tc.polyhedral.ir.scans import Scan
+from tc.polyhedral.proof.growing_group import GrowingGroup
 from tc.polyhedral.proof.verify_initialization import is_neutral
 
 
 @dataclass(frozen=True)
-class ScanGroup:
+class ScanGroup(GrowingGroup):
     """The statements that stand for one of the program."""
 
-    before: Specialization
-    after: Program
-    context: isl.Context
-    statement: Statement
     scan: Scan
-    group: tuple[Statement, ...]
 
     @staticmethod
     def names(scan: Scan) -> tuple[str, ...]:
@@ -80,11 +65,6 @@ class ScanGroup:
         """What stores carries in every step."""
         return self.group[-1]
 
-    @property
-    def sizes(self) -> Sizes:
-        """Those that are open."""
-        return self.before.sizes
-
     def wrong(self) -> Counterexample | None:
         """What is wrong with them, or None."""
         if not self.is_independent():
@@ -108,31 +88,6 @@ class ScanGroup:
 
     # --- what the statements do
 
-    def is_independent(self) -> bool:
-        """Whether a term is the same for all elements, and no sum of what the statement itself writes."""
-        statement = self.statement
-        written = {iterator.name for iterator in written_iterators(statement)}
-        steps = {iterator.name for iterator in statement.sequence}
-        return (
-            statement.reduction is not None
-            and self.scan.iterator in written - steps
-            and self.scan.iterator not in iterators_in((statement.value,))
-            and all(read.tensor != statement.target for read in reads_in(statement.value))
-        )
-
-    def is_own(self, name: str) -> bool:
-        """Whether nothing else touches a tensor, and its type holds what the program computes with."""
-        found = [tensor for tensor in self.after.tensors if tensor.name == name]
-        if len(found) != 1 or any(tensor.name == name for tensor in self.before.program.tensors):
-            return False
-        computed = computation_type(self.before.layouts[self.statement.target].type)
-        wider = ScalarType.FLOAT64 if computed.is_floating else computed
-        return (
-            found[0].role is Role.TEMPORARY
-            and found[0].type in (computed, wider)
-            and all(not touches(own, name) or own in self.group for own in self.after.statements)
-        )
-
     def is_block(self) -> bool:
         """Whether adding and storing take turns in a block of their own, right behind what begins the carry."""
         outer = self.statement.blocks
@@ -152,15 +107,11 @@ class ScanGroup:
 
     def adds(self, statement: Statement, values: Mapping[str, Expression], target: str) -> bool:
         """Whether the statement combines terms of the program into ``target``."""
-        value = in_terms_of(self.statement.value, values)
-        if self.statement.value.type.is_half:
-            value = float32_term(value)
-        carried = self.after.tensor(target).type
         return (
             statement.target == target
             and statement.reduction is self.statement.reduction
             and not statement.initialize
-            and statement.value == (value if value.type is carried else Cast(value, carried))
+            and statement.value == self.term(values, self.after.tensor(target).type)
         )
 
     def stores(self) -> bool:
@@ -233,14 +184,13 @@ class ScanGroup:
 
     def wrong_terms(self) -> Counterexample | None:
         """Unless what is stored has had the terms of the program, each of them once."""
-        names = [iterator.name for iterator in self.statement.iterators if iterator.name != self.scan.iterator]
-        elements = [iterator.name for iterator in written_iterators(self.statement)]
-        wanted = self.through(self.statement, elements, names, {}, {})
+        names, elements = self.term_names, self.elements
+        wanted = self.wanted()
         stored = self.instances_to(self.store, self.at(elements, {self.scan.iterator: self.scan.place}))
         carried = self.carries(self.store)
         if wanted is None or stored is None or carried is None:
             return Counterexample(Violation.CHANGED, self.store.name)
-        given = self.given(elements)
+        given = self.given(self.statement)
         if given is None or not given.is_injective() or not stored.is_injective():
             return Counterexample(Violation.WRITTEN_TWICE, self.statement.name)
         if not stored.range().is_equal(given.domain()):
@@ -256,13 +206,7 @@ class ScanGroup:
         earlier = carried.apply_range(carries.reverse())  # { store -> add } to one carry
         earlier = earlier.intersect(self.up_to_its_step(earlier))
         reached = stored.reverse().apply_range(carried.apply_range(begun).union(earlier.apply_range(terms)))
-        if reached.is_equal(wanted):
-            return None
-        for more, less, violation in ((wanted, reached, Violation.MISSING), (reached, wanted, Violation.FOREIGN)):
-            different = more.subtract(less)
-            if not different.is_empty():
-                return Counterexample(violation, f"a term of {self.statement.name}: {_pair(different)}")
-        return None
+        return self.different(reached, wanted)
 
     def begun(self, names: Items[str]) -> isl.Map | Counterexample:
         """``{ [carry] -> [term] }``: what carries have before the block, each term once; ``names``: of terms."""
@@ -275,66 +219,10 @@ class ScanGroup:
             return Counterexample(Violation.REPEATED, f"a term of {self.statement.name}")
         return carries.reverse().apply_range(terms)
 
-    def is_once(self, carries: isl.Map, terms: isl.Map) -> bool:
-        """Whether no two instances combine the same term into the same carry."""
-        return bool(carries.range_product(terms).is_injective())
-
-    def given(self, elements: Items[str]) -> isl.Map | None:
-        """``{ [written iterators] -> [element] }`` of all that the program writes."""
-        statement = initialization(self.statement)
-        if not self.statement.initialize:
-            statement = self.statement
-        places = self.instances_to(statement, self.at(elements, {}))
-        written = self.instances_to(statement, statement.subscripts)
-        return None if places is None or written is None else places.reverse().apply_range(written)
-
     def up_to_its_step(self, pairs: isl.Map) -> isl.Map:
         """Pairs of a store and what is added in its step of the block, or before."""
         step = len(self.statement.blocks)
         return isl.Map.universe(pairs.get_space()).order_ge(isl.dim_type.in_, step, isl.dim_type.out, step)
-
-    def at(self, names: Items[str], values: Mapping[str, Expression]) -> tuple[Expression, ...]:
-        """The iterators called so, some of them by their values."""
-        return tuple(values.get(name, IteratorReference(name)) for name in names)
-
-    def through(
-        self,
-        statement: Statement,
-        first: Items[str],
-        second: Items[str],
-        values: Mapping[str, Expression],
-        others: Mapping[str, Expression],
-    ) -> isl.Map | None:
-        """``{ [first] -> [second] }`` over the instances of the statement."""
-        left = self.instances_to(statement, self.at(first, values))
-        right = self.instances_to(statement, self.at(second, others))
-        return None if left is None or right is None else left.reverse().apply_range(right)
-
-    def instances_to(self, statement: Statement, values: Items[Expression]) -> isl.Map | None:
-        """``{ instance -> [values] }``."""
-        frame: Frame = frame_of(statement, self.context, sizes=self.sizes)
-        domain = iteration_domain(statement, frame)
-        if domain is None:
-            return None
-        found = isl.Map.from_domain(domain)
-        for value in values:
-            function = affine_function(value, frame)
-            if function is None:
-                return None
-            found = found.flat_range_product(isl.Map.from_pw_aff(function))
-        return found.intersect_domain(domain)
-
-
-def _pair(terms: isl.Map) -> str:
-    """An element and one of its terms."""
-    element = terms.reset_tuple_id(isl.dim_type.in_).reset_tuple_id(isl.dim_type.out).wrap().flatten().sample_point()
-    values = [int(element.get_coordinate_val(isl.dim_type.set, n).to_python()) for n in range(_width(terms))]
-    count = terms.dim(isl.dim_type.in_)
-    return f"{values[:count]} has {values[count:]}"
-
-
-def _width(terms: isl.Map) -> int:
-    return int(terms.dim(isl.dim_type.in_) + terms.dim(isl.dim_type.out))
 
 
 def _operator(reduction: Reduction, type: ScalarType) -> BinaryOperator | None:

@@ -16,23 +16,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence as Items
 from dataclasses import replace
+from typing import TypeAlias, assert_never
 
 import islpy as isl
 
 from tc.base.errors import VerificationError
 from tc.base.types import ScalarType
 from tc.grammar.syntax import UnaryOperator
-from tc.language.program.program import Select, Statement, Unary, iterators_in
+from tc.language.program.program import Program, Select, Statement, Unary, iterators_in
 from tc.language.program.specialization import Specialization
 from tc.language.program.written_elements import written_iterators
 from tc.polyhedral.ir.counterexample import Counterexample, Violation
-from tc.polyhedral.ir.scans import Scan
+from tc.polyhedral.ir.scans import Grown, Scan, StepSums
 from tc.polyhedral.proof.scan_group import ScanGroup
 from tc.polyhedral.proof.verify_initialization import is_neutral
 from tc.polyhedral.proof.verify_scan_blocks import BlocksGroup
+from tc.polyhedral.proof.verify_step_sums import StepSumsGroup
+
+# What ``GrowingGroup`` is made of.
+_Group: TypeAlias = tuple[Specialization, Program, isl.Context, Statement, str, tuple[Statement, ...]]
 
 
-def prove_scans(before: Specialization, after: Specialization, scans: Items[Scan], context: isl.Context) -> None:
+def prove_scans(before: Specialization, after: Specialization, scans: Items[Grown], context: isl.Context) -> None:
     """VerificationError where ``after`` is not ``before`` with these reductions computed as scans."""
     found = find_wrong_scan(before, after, scans, context)
     if found is not None:
@@ -40,7 +45,7 @@ def prove_scans(before: Specialization, after: Specialization, scans: Items[Scan
 
 
 def find_wrong_scan(
-    before: Specialization, after: Specialization, scans: Items[Scan], context: isl.Context
+    before: Specialization, after: Specialization, scans: Items[Grown], context: isl.Context
 ) -> Counterexample | None:
     """The first difference, or None.  It holds for all values of the sizes that are open."""
     by_name = {scan.statement: scan for scan in scans}
@@ -51,19 +56,42 @@ def find_wrong_scan(
             if not left or left.pop(0) != statement:
                 return Counterexample(Violation.CHANGED, statement.name)
             continue
-        kind = ScanGroup if scan.blocks is None else BlocksGroup
-        names = kind.names(scan)
+        names = _names(scan)
         group, left = left[: len(names)], left[len(names) :]
         if tuple(own.name for own in group) != names:
             return Counterexample(Violation.CHANGED, f"the statements that stand for {statement.name}")
         own = _unmasked(statement) if scan.iterator in iterators_in((statement.value,)) else statement
-        found = kind(before, after.program, context, own, scan, tuple(group)).wrong()
+        found = _wrong(scan, (before, after.program, context, own, scan.iterator, tuple(group)))
         if found is not None:
             return found
     kept = tuple(tensor for tensor in after.program.tensors if tensor in before.program.tensors)
     if left or kept != before.program.tensors:
         return Counterexample(Violation.CHANGED, "other statements or tensors")
     return None
+
+
+def _names(grown: Grown) -> tuple[str, ...]:
+    match grown:
+        case Scan(blocks=None):
+            return ScanGroup.names(grown)
+        case Scan():
+            return BlocksGroup.names(grown)
+        case StepSums():
+            return StepSumsGroup.names(grown)
+        case _:
+            assert_never(grown)
+
+
+def _wrong(grown: Grown, group: _Group) -> Counterexample | None:
+    match grown:
+        case Scan(blocks=None):
+            return ScanGroup(*group, grown).wrong()
+        case Scan():
+            return BlocksGroup(*group, grown).wrong()
+        case StepSums():
+            return StepSumsGroup(*group, grown).wrong()
+        case _:
+            assert_never(grown)
 
 
 def _unmasked(statement: Statement) -> Statement:

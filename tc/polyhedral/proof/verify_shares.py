@@ -1,8 +1,10 @@
-"""Proof of shared scatters: owners divide the elements among them, and parts the terms.
+"""Proof of shared scatters: owners divide the elements among them, parts the terms, and atomic updates nothing.
 
 With owners, the statement is the program's but for a loop over them; every element that data may choose has one owner.
 In parts, the instances correspond to the program's, one for one; each partial result is begun with the neutral element,
-and comes once to its element.
+and comes once to its element.  Atomic updates are those of the program, which may come in any order: the operator gives
+the same bits then, and no term needs an element of the target.  That nothing else touches an element meanwhile is for
+``tc.polyhedral.proof.verify``.
 """
 
 from __future__ import annotations
@@ -10,22 +12,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from collections.abc import Sequence as Items
 from dataclasses import replace
+from typing import Final
 
 import islpy as isl
 
 from tc.base.errors import VerificationError
-from tc.base.types import computation_type
+from tc.base.types import Kind, computation_type
 from tc.language.isl.affine import Frame, affine_function, frame_of, iteration_domain, owned_elements
 from tc.language.program.program import (
     Expression,
     IteratorReference,
     Program,
     Read,
+    Reduction,
     Role,
     Statement,
     in_terms_of,
     iterators_in,
     touches,
+    walk,
 )
 from tc.language.program.specialization import Sizes, Specialization
 from tc.language.program.terms import float32_term
@@ -57,6 +62,8 @@ def find_wrong_share(
             return Counterexample(Violation.CHANGED, statement.name)
         if share is None:
             right = found[0] == statement
+        elif share.atomic:
+            right = _is_atomic(statement, found[0], changed)
         elif count == 1:
             right = _are_owners(statement, found[0], changed, context)
         else:
@@ -66,6 +73,35 @@ def find_wrong_share(
     own = {tensor.name: tensor for tensor in specialization.program.tensors}
     kept = {tensor.name: tensor for tensor in changed.program.tensors if tensor.name in own}
     return Counterexample(Violation.CHANGED, "other statements or tensors") if left or kept != own else None
+
+
+def _is_atomic(statement: Statement, shared: Statement, changed: Specialization) -> bool:
+    """Whether nothing is new but the mark, and the order of the terms is of no importance."""
+    storage = dict(changed.signature.aliases)
+    target = storage.get(statement.target, statement.target)
+    read = (
+        part.tensor
+        for expression in (statement.value, *statement.subscripts, *statement.counts)
+        for part in walk(expression)
+        if isinstance(part, Read)
+    )
+    kind = computation_type(changed.layouts[statement.target].type).kind
+    return (
+        shared == replace(statement, atomic=True)
+        and not statement.atomic
+        and statement.owned is None
+        and not any(storage.get(name, name) == target for name in read)
+        and statement.reduction in _SAME_IN_ANY_ORDER.get(kind, ())
+    )
+
+
+# Integers wrap around.  Of numbers that are rounded, only the least and the greatest are the same in any order, where
+# zeros have an order, and what is no number stays as it is (``tc/codegen/prelude/atomics.h``).
+_SAME_IN_ANY_ORDER: Final = {
+    Kind.SIGNED: tuple(Reduction),
+    Kind.UNSIGNED: tuple(Reduction),
+    Kind.FLOATING: (Reduction.MINIMUM, Reduction.MAXIMUM),
+}
 
 
 def _are_owners(statement: Statement, shared: Statement, changed: Specialization, context: isl.Context) -> bool:

@@ -27,7 +27,8 @@ class Dependences:
 
     ``order``: conflicts between different statements, source first in program order; they must stay in order.
     ``steps``: those among instances of one statement in different steps of its blocks; they must stay in order, too.
-    ``accumulation``: conflicts among instances of one reducing statement; any order, but never at once.
+    ``accumulation``: conflicts among instances of one reducing statement; any order, but never at once.  Atomic
+    updates of a statement have none.
     """
 
     order: Pairs
@@ -60,7 +61,7 @@ def analyze_dependences(scop: Scop) -> Dependences:
     accesses = [_accesses(statement) for statement in scop.statements]
     for position, first in enumerate(scop.statements):
         own = _pairs(accesses[position], accesses[position])
-        if own is not None:
+        if own is not None and not (first.body.atomic and only_accumulates(first)):
             own = own.intersect(isl.Map.lex_lt(own.get_space().domain()))
             depth = 0 if only_accumulates(first) else len(first.blocks)
             ends = first.name, first.name

@@ -155,17 +155,22 @@ class Points:
 
     def values(self, steps: isl.Map) -> Mapping[str, Expression] | None:
         """What the reduced iterators are at each element; None where they have several values, or no simple ones."""
-        if not steps.is_single_valued():
-            return None
-        function = isl.PwMultiAff.from_map(steps)
-        found: dict[str, Expression] = {}
+        found = self.determined(steps)
+        return found if len(found) == len(self.reduced) and steps.is_single_valued() else None
+
+    def determined(self, steps: isl.Map) -> Mapping[str, Expression]:
+        """The reduced iterators that have one value at each element, and a simple one."""
         sizes = tuple(name for name, _ in self.sizes)
+        count, found = len(self.reduced), dict[str, Expression]()
         for position, name in enumerate(self.reduced):
-            pieces = pieces_of(function.get_pw_aff(position).coalesce())
+            own = steps.project_out(isl.dim_type.out, position + 1, count - position - 1)
+            own = own.project_out(isl.dim_type.out, 0, position)
+            if not own.is_single_valued():
+                continue
+            pieces = pieces_of(isl.PwMultiAff.from_map(own).get_pw_aff(0).coalesce())
             value = affine_expression(pieces[0][1], self.written, sizes) if len(pieces) == 1 else None
-            if value is None:
-                return None
-            found[name] = value
+            if value is not None:
+                found[name] = value
         return found
 
     def walk(self) -> Walk | None:
@@ -197,6 +202,14 @@ class Points:
             return regular, None
         position = self.written.index(self.growth.iterator)
         return regular, first.wrap().flatten().project_out(isl.dim_type.set, position, 1)
+
+
+def from_zero(loop: IterationVariable) -> Expression:
+    """The place of an iterator in a tensor of its values: loops may begin below or above 0."""
+    name = IteratorReference(loop.name)
+    if not isinstance(loop.begin, Literal) or loop.begin.value == 0:
+        return name
+    return Binary(BinaryOperator.SUBTRACT, name, loop.begin, INDEX_TYPE)
 
 
 def _counted(name: str, count: int) -> IterationVariable:

@@ -43,9 +43,10 @@ from tc.language.program.specialization import Layout, Specialization, contiguou
 from tc.language.program.terms import float32_term
 from tc.language.program.within import neutral_element
 from tc.language.program.written_elements import written_iterators
-from tc.polyhedral.ir.scans import Blocks, Scan
-from tc.polyhedral.schedule.growing_points import Points, Walk
+from tc.polyhedral.ir.scans import Blocks, Grown, Scan, StepSums
+from tc.polyhedral.schedule.growing_points import Points, Walk, from_zero
 from tc.polyhedral.schedule.growth import Growth, growth_of, without_mask
+from tc.polyhedral.schedule.step_sums import sum_steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ class Scanning:
 
 def scan_reductions(
     specialization: Specialization, context: isl.Context, scanning: Scanning | None = None
-) -> tuple[Specialization, tuple[Scan, ...]]:
+) -> tuple[Specialization, tuple[Grown, ...]]:
     """The program with a scan in the place of every reduction whose terms grow.
 
     ``scanning``: which of them are in blocks.  What is carried from block to block grows, too, and may be scanned next.
@@ -116,7 +117,7 @@ class _Scanner:
         self.context = context
         self.tensors = list(self.program.tensors)
         self.layouts = dict(specialization.layouts)
-        self.scans: list[Scan] = []
+        self.scans: list[Grown] = []
         self.shared = {output for output, _ in specialization.signature.aliases}
         self.taken = {statement.name for statement in self.program.statements}
         self.blocks = max((block for s in self.program.statements for block in s.blocks), default=-1)
@@ -139,6 +140,8 @@ class _Scanner:
         """The statements that stand for one whose terms grow; None where they cannot be written down."""
         points = Points(statement, growth, self.sizes)
         regular, first = points.steps()
+        if not regular.is_single_valued():
+            return self.summed(statement, points)
         values = points.values(regular)
         walk = points.walk()
         if values is None or walk is None or not points.is_bounded(first):
@@ -148,6 +151,20 @@ class _Scanner:
             taken = {iterator.name for iterator in statement.iterators}
             walk = walk.in_blocks(self.scanning.length(walk.steps or 0), taken)
         return self.carried(statement, points, _Step(regular.domain(), first, values, walk))
+
+    def summed(self, statement: Statement, points: Points) -> tuple[Statement, ...] | None:
+        """The statements that stand for one in whose steps several terms are added; what grows then is scanned next."""
+        shape = tuple(map(points.extent, points.loops(points.written)))
+        sums = self.new_tensor(statement, "steps", shape)
+        found = sum_steps(statement, points, sums, _term(statement, sums.type))
+        if found is None:
+            return None
+        self.add_tensor(sums, shape)
+        each = replace(found.each, name=self.named(statement, "each"))
+        total = replace(found.total, name=self.named(statement, "total"))
+        iterator = points.growth.iterator
+        self.scans.append(StepSums(statement.name, iterator, found.values, sums.name, each.name, total.name))
+        return each, total
 
     def writes_distinct_elements(self, statement: Statement, growth: Growth) -> bool:
         written = replace(statement, iterators=written_iterators(statement))
@@ -167,7 +184,7 @@ class _Scanner:
             iterators=rest,
             conditions=points.conditions(points.outside, points.kept),
             target=carry.name,
-            subscripts=tuple(map(_from_zero, rest)),
+            subscripts=tuple(map(from_zero, rest)),
             initialize=False,
             required=(),
             origin=DerivedOrigin("a scan", statement.origin),
@@ -263,14 +280,22 @@ class _Scanner:
 
     def tensor(self, statement: Statement, kind: str, shape: tuple[int, ...]) -> Tensor:
         """A new temporary for carries, or for what blocks have: one for every value of the other iterators."""
+        tensor = self.new_tensor(statement, kind, shape)
+        self.add_tensor(tensor, shape)
+        return tensor
+
+    def new_tensor(self, statement: Statement, kind: str, shape: tuple[int, ...]) -> Tensor:
+        """A temporary in which terms of the statement are combined, which the program has not yet."""
         assert statement.reduction is not None
         type = carried_in(statement.reduction, self.layouts[statement.target].type)
         name = fresh_name(f"{statement.target}_{kind}", {tensor.name for tensor in self.tensors})
         extents = tuple(Literal(extent, INDEX_TYPE) for extent in shape)
-        tensor = Tensor(name, type, extents, Role.TEMPORARY, DerivedOrigin("a scan", statement.origin))
+        return Tensor(name, type, extents, Role.TEMPORARY, DerivedOrigin("a scan", statement.origin))
+
+    def add_tensor(self, tensor: Tensor, shape: tuple[int, ...]) -> None:
+        """From now on, the program has it."""
         self.tensors.append(tensor)
-        self.layouts[name] = Layout(type, shape, contiguous_strides(shape))
-        return tensor
+        self.layouts[tensor.name] = Layout(tensor.type, shape, contiguous_strides(shape))
 
 
 @dataclass(frozen=True)
@@ -296,11 +321,3 @@ def _count(loop: IterationVariable) -> int:
     assert isinstance(loop.begin, Literal)
     assert isinstance(loop.end, Literal)
     return int(loop.end.value) - int(loop.begin.value)
-
-
-def _from_zero(loop: IterationVariable) -> Expression:
-    """The place of a carry: loops may begin below or above 0."""
-    name = IteratorReference(loop.name)
-    if not isinstance(loop.begin, Literal) or loop.begin.value == 0:
-        return name
-    return Binary(BinaryOperator.SUBTRACT, name, loop.begin, INDEX_TYPE)

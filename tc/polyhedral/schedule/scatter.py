@@ -1,4 +1,4 @@
-"""Scatters that several threads share, without changing what comes to an element in which order.
+"""Scatters that several threads share, without changing what their elements become.
 
 ``T(I(b), d) += v(b, d)`` may write any row, so its instances run one after the other.  Two rewritings give threads
 work, as statements that every later pass and proof treats like any other:
@@ -7,6 +7,9 @@ work, as statements that every later pass and proof treats like any other:
 all of ``I``.  An element has one owner, so its terms come in the same order, however many owners there are.
 *parts*: ``P(p, I(b), d) +=! v(b, d)`` for the ``b`` of each part, and ``T(e, d) += P(p, e, d)``.  That is for few
 elements and many terms, of which owners would have to look at too many.
+
+Where machines have *atomic* updates, and the result is the same in any order, the statement is marked instead: its
+instances may run at the same time.
 """
 
 from __future__ import annotations
@@ -53,6 +56,8 @@ def share_scatters(
         share = by_name.get(statement.name)
         if share is None:
             statements.append(statement)
+        elif share.atomic:
+            statements.append(sharing.atomic(statement))
         elif share.parts > 1:
             statements += sharing.in_parts(statement, share)
         else:
@@ -118,6 +123,11 @@ class _Sharing:
         self.tensors = list(specialization.program.tensors)
         self.layouts = dict(specialization.layouts)
         self.done: list[Shared] = []
+
+    def atomic(self, statement: Statement) -> Statement:
+        """The statement, whose instances may update an element at the same time."""
+        self.done.append(Shared(statement.name, {}, atomic=True))
+        return replace(statement, atomic=True)
 
     def owned(self, statement: Statement, share: Share) -> Statement:
         """The statement with an outermost loop over owners of ranges of the longest dimension that data choose in."""

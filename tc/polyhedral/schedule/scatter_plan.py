@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from tc.base.errors import OptionsError
-from tc.language.program.program import Statement
+from tc.base.types import ScalarType, computation_type
+from tc.language.program.program import Reduction, Statement, reads_in
 from tc.language.program.specialization import Specialization
 from tc.polyhedral.ir.splits import Share
 from tc.polyhedral.schedule.scatter import Extents, dealt, extents_of, length_of, scattering
@@ -39,17 +40,25 @@ class Owners:
     of_elements: int
 
 
-def plan_scatters(
-    specialization: Specialization, options: ScheduleOptions, *, owners: Owners, parts: int
-) -> tuple[Share, ...]:
-    """The scatters that are shared.
+@dataclass(frozen=True, slots=True)
+class Sharers:
+    """What a machine has for scatters.
 
-    ``parts``: the most, unless options ask for more.
+    ``parts``: the most, unless options ask for more.  ``atomic_bytes``: sizes of elements of which it has atomic
+    updates, which come before all others.
     """
+
+    owners: Owners
+    parts: int
+    atomic_bytes: frozenset[int] = frozenset()
+
+
+def plan_scatters(specialization: Specialization, options: ScheduleOptions, sharers: Sharers) -> tuple[Share, ...]:
+    """The scatters that are shared."""
     scatters = list(scattering(specialization))
     _refuse_in_vain(scatters, specialization, options)
-    found = (_share(statement, specialization, options, owners, parts) for statement in scatters)
-    return tuple(share for share in found if share.owners > 1 or share.parts > 1)
+    found = (_share(statement, specialization, options, sharers) for statement in scatters)
+    return tuple(share for share in found if share.shares)
 
 
 def _refuse_in_vain(scatters: Sequence[Statement], specialization: Specialization, options: ScheduleOptions) -> None:
@@ -71,15 +80,16 @@ def _may_be_dealt(statement: Statement, specialization: Specialization) -> bool:
     return known and statement.reduction is not None and dealt(statement) is not None
 
 
-def _share(
-    statement: Statement, specialization: Specialization, options: ScheduleOptions, owners: Owners, parts: int
-) -> Share:
-    name, loop = statement.name, dealt(statement)
+def _share(statement: Statement, specialization: Specialization, options: ScheduleOptions, sharers: Sharers) -> Share:
+    name, loop, owners = statement.name, dealt(statement), sharers.owners
+    open_ = options.scatter_owners is None and options.scatter_parts is None
+    if open_ and _may_be_atomic(statement, specialization, sharers.atomic_bytes):
+        return Share(name, atomic=True)
     extents = extents_of(statement, specialization)
     if _may_be_dealt(statement, specialization) and loop is not None and extents is not None:
         dealt_to = options.scatter_parts
         if dealt_to is None and options.scatter_owners is None:
-            dealt_to = next((n for n in _powers(parts) if _pays(n, extents, length_of(loop) or 0)), 1)
+            dealt_to = next((n for n in _powers(sharers.parts) if _pays(n, extents, length_of(loop) or 0)), 1)
         if dealt_to is not None and dealt_to > 1:
             return Share(name, parts=dealt_to)
     if options.scatter_owners is not None:
@@ -90,6 +100,27 @@ def _share(
         return Share(name, owners=max(1, min(owners.of_elements, extents.elements)))
     chunks = max(1, min(_MOST_CHUNKS, extents.width // _FURTHER))
     return Share(name, owners=max(1, min(owners.of_rows * chunks, extents.elements)))
+
+
+def _may_be_atomic(statement: Statement, specialization: Specialization, sizes: frozenset[int]) -> bool:
+    """Whether terms may come to their elements in any order, each by one update."""
+    storage = dict(specialization.signature.aliases)
+    type = computation_type(specialization.layouts[statement.target].type)
+    return (
+        type.itemsize in sizes
+        and statement.reduction is not None
+        and _same_in_any_order(statement.reduction, type)
+        and not any(
+            storage.get(read.tensor, read.tensor) == storage.get(statement.target, statement.target)
+            for expression in (statement.value, *statement.subscripts)
+            for read in reads_in(expression)
+        )
+    )
+
+
+def _same_in_any_order(reduction: Reduction, type: ScalarType) -> bool:
+    """Whether the result has the same bits: integers wrap around, and of extremes even zeros are ordered."""
+    return type.is_integer or (type.is_floating and reduction in (Reduction.MINIMUM, Reduction.MAXIMUM))
 
 
 def _powers(most: int) -> Iterator[int]:

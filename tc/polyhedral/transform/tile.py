@@ -52,8 +52,8 @@ ChooseCuts: TypeAlias = Callable[[Band, isl.UnionSet, int, tuple[Member, ...]], 
 def explicit_sizes(sizes: tuple[int, ...], *, rounded: bool = False) -> ChooseCuts:
     """Sizes for the members along every path, outermost first; 0 and members beyond the end are not tiled.
 
-    Loops of register tiles, those inside groups and those over partial results that blocks have are not counted; of
-    the last, every tile is one iteration.  ``rounded``: tiles hold whole groups; otherwise
+    Loops of register tiles, those inside groups, those over chunks of steps and those over partial results that blocks
+    have are not counted; of the last, every tile is one iteration.  ``rounded``: tiles hold whole groups; otherwise
     OptionsError where a size is no multiple of the register tile's.
     """
 
@@ -99,7 +99,7 @@ def is_register(member: Member) -> bool:
 
 def is_counted(member: Member) -> bool:
     """Whether the member is one of those that sizes of tiles are given for: a loop of the schedule."""
-    return not (is_register(member) or member.kind.is_mapped or member.in_group or member.split)
+    return not (is_register(member) or member.kind.is_mapped or member.in_group or member.split or member.chunks)
 
 
 def stays_whole(member: Member, domain: isl.UnionSet) -> bool:
@@ -150,7 +150,7 @@ class _Tiler:
         carried: list[Member] = []
         sunk = list(points)
         for member, cut in zip(band.members, cuts, strict=True):
-            if cut.size in (0, 1) or stays_whole(member, domain):
+            if cut.size in (0, 1) or member.chunks or stays_whole(member, domain):
                 tiles.append(member)
                 continue
             value = isl.Val.int_from_si(member.function.get_ctx(), cut.size)

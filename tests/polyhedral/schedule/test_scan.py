@@ -24,6 +24,7 @@ from tc.language.program.program import (
 )
 from tc.language.program.specialization import Specialization
 from tc.language.text.print_program import program_text
+from tc.polyhedral.ir.scans import Scan
 from tc.polyhedral.proof.verify_scans import find_wrong_scan, prove_scans
 from tc.polyhedral.schedule.scan import Scanning, scan_reductions
 
@@ -235,6 +236,7 @@ def test_other_values_of_iterators_are_a_lie() -> None:
     original = specialized(SUMS, (5, 9))
     with isl_context() as context:
         changed, (scan,) = scan_reductions(original, context)
+        assert isinstance(scan, Scan)
         for lie in (
             replace(scan, values={"j": Literal(0, INDEX_TYPE)}),
             replace(scan, place=Literal(0, INDEX_TYPE)),
@@ -293,6 +295,7 @@ def test_blocks_hold_what_is_left_over(range: str, columns: int) -> None:
     original = specialized(SUMS.replace("0:i+1", range), (5, columns))
     with isl_context() as context:
         changed, (scan,) = scan_reductions(original, context, IN_BLOCKS)
+        assert isinstance(scan, Scan)
         assert scan.blocks is not None
         prove_scans(original, changed, (scan,), context)
         # What is carried from block to block is a scan, too, and then nothing is left.

@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 
 import tc
-from tc.base.errors import VerificationError
 from tc.grammar.syntax import BinaryOperator
 from tc.language.isl.session import isl_context
 from tc.language.program.program import (
@@ -27,10 +26,10 @@ from tc.polyhedral.analysis.box import bounding_box
 from tc.polyhedral.ir.counterexample import Violation
 from tc.polyhedral.ir.scop import build_scop
 from tc.polyhedral.ir.splits import Share
-from tc.polyhedral.proof.verify_shares import find_wrong_share, prove_shares
 from tc.polyhedral.proof.verify_statements import find_changed_statement
 from tc.polyhedral.schedule.scatter import share_scatters
 from tc.polyhedral.transform.promotion import Access, Footprint, Placement, accesses_to, promote_accesses
+from tests.polyhedral.schedule.sharing import refused
 
 ROWS = "def f(int32(B) I, float(B,D) v, float(V,D) z) -> (y) { y(I(b), d) +=! v(b, d) where I(b) in 0:V }"
 SHAPES = ((20,), (20, 3), (11, 3))
@@ -96,18 +95,6 @@ WITH_OWNERS: dict[str, Callable[[Statement], Statement]] = {
     "another operator": lambda statement: replace(statement, reduction=Reduction.MULTIPLY),
     "fewer terms": fewer_terms,
 }
-
-
-def refused(original: Specialization, share: Share, mutate: Callable[[Program], Program]) -> bool:
-    with isl_context() as context:
-        changed, shared = share_scatters(original, (share,))
-        prove_shares(original, changed, shared, context)
-        wrong = replace(changed, program=mutate(changed.program))
-        if find_wrong_share(original, wrong, shared, context) is None:
-            return False
-        with pytest.raises(VerificationError, match="the sharing of scatters is not proven correct"):
-            prove_shares(original, wrong, shared, context)
-        return True
 
 
 @pytest.mark.parametrize("name", WITH_OWNERS)
