@@ -31,6 +31,7 @@ from tc.dispatch.kernel import Kernel
 from tc.dispatch.streams import on_stream, synchronize
 from tc.language.program.specialization import ArraySpec, dynamic
 from tc.runtime.host.threads import get_threads, set_threads
+from tc.targets.numerics import Numerics
 from tc.targets.options import CpuOptions, Distribution, Fusion, GpuOptions, ScheduleOptions, TileLayout
 
 __all__ = [
@@ -49,6 +50,7 @@ __all__ = [
     "GpuOptions",
     "Kernel",
     "LibraryCallWarning",
+    "Numerics",
     "OptionsError",
     "ParseError",
     "RangeError",

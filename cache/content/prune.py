@@ -20,6 +20,7 @@ from tc.cache.database.place import File, Place, place_of
 from tc.cache.database.server import ConnectionSession
 from tc.cache.format import schema
 from tc.cache.format.database_errors import damaged, told
+from tc.cache.format.ingredients import definition_in
 from tc.cache.format.tables import OLDEST, PROGRAMS, TEXTS, where
 from tc.cache.format.texts import programs_of
 
@@ -134,7 +135,7 @@ def _remove_needless(connection: Connection, session: ConnectionSession, time: s
     """
     _remove_kernels(connection, grace)
     texts = schema.TEXTS.c
-    programs = {str(row["program"]) for row in session.rows(PROGRAMS)}
+    programs = {definition_in(str(row["program"])) for row in session.rows(PROGRAMS)}
     rows = session.rows(where(TEXTS))
     gone = [
         {"gone": row["identity"]}

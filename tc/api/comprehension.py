@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from tc.api.kernels import Kernels
@@ -161,7 +162,7 @@ class Comprehension:
 
         Calls without options run the winner from now on.  TuningError where not even the default options run.
         """
-        from tc.api.tuning import TuningRequest, device_numbers, subject_of, tune
+        from tc.api.tuning import TuningRequest, device_numbers, require_own_numerics, subject_of, tune
         from tc.dispatch.kernel import Kernel
 
         arguments = self._in_order(arguments, named)
@@ -170,7 +171,9 @@ class Comprehension:
         request = TuningRequest(
             budget, cache, seed, progress, jobs, strategy, numerics, workers, gpus, start, objective, constraint, effort
         )
-        subject = subject_of(self._definition, self._siblings, arguments)
+        own = self._kernels.numerics(chosen)
+        require_own_numerics(start, own)
+        subject = replace(subject_of(self._definition, self._siblings, arguments), numerics=own)
         result = tune(subject, chosen, environment(), request)
         self._kernels.put(subject.signature, chosen, Kernel(result.executable))
         self._warm.forget()

@@ -10,6 +10,8 @@ from tc.artifact.definition import Definition
 from tc.base.environment import environment
 from tc.base.errors import ArgumentError, OptionsError
 from tc.base.once import Once
+from tc.targets.default_options import default_options
+from tc.targets.numerics import Numerics
 from tc.targets.options import CpuOptions, GpuOptions, Options
 from tc.targets.target import CpuTarget, Target
 from tc.targets.usual_options import Usual, usual_for
@@ -62,14 +64,24 @@ class Kernels:
                 found = found or self._found(signature, target, chosen)
                 found = found or self._serving(signature, target, options) or self._tuned(signature, target, chosen)
             if found is None:
-                found = self.compile(signature, target, kind() if chosen is None else chosen, prepared)
+                chosen = default_options(target, self.numerics(target)) if chosen is None else chosen
+                found = self.compile(signature, target, chosen, prepared)
             return self._noted(found, target, options)
 
         return self._made.get((signature, options, target), make)
 
     def _chosen(self, target: Target, options: Options | None) -> Options | None:
-        """The options of a call, or those of the text."""
-        return usual_for(self._usual, target) if options is None else options
+        """The options of a call, or those of the text: where these have only numerics, the best ones with such."""
+        if options is not None:
+            return options
+        usual, numerics = usual_for(self._usual, target), self.numerics(target)
+        only_numerics = numerics != Numerics() and usual == default_options(target, numerics)
+        return None if only_numerics else usual
+
+    def numerics(self, target: Target) -> Numerics:
+        """Those of calls without options."""
+        kind = CpuOptions if isinstance(target, CpuTarget) else GpuOptions
+        return next((own.numerics for own in self._usual if isinstance(own, kind)), Numerics())
 
     def put(self, signature: Signature, target: Target, kernel: Kernel) -> None:
         """From now on, this is the best kernel, also for calls that others with symbolic sizes have served."""
@@ -151,7 +163,7 @@ class Kernels:
     def _wanted(self, signature: Signature, target: Target, options: Options | None) -> Wanted:
         from tc.store.wanted import Wanted
 
-        return Wanted(self._definition, signature, target, options)
+        return Wanted(self._definition, signature, target, options, numerics=self.numerics(target))
 
     def specialize(self, signature: Signature) -> Specialization:
         """The program for a signature; ArgumentError where an argument is overwritten before it is read."""

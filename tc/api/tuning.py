@@ -19,6 +19,7 @@ from tc.runtime.frameworks.borrow import borrow
 from tc.runtime.host.scratch import scratch_folder
 from tc.runtime.host.threads import available_threads
 from tc.runtime.views.scalars import convert_scalar
+from tc.targets.numerics import Numerics
 from tc.targets.options import Options
 from tc.targets.target import Target
 from tc.tuner.cluster.dask_workers import dask_workers
@@ -34,14 +35,15 @@ from tc.tuner.session.search_setup import (
     require_devices,
     tuning,
 )
-from tc.tuner.session.settings import Numerics, Strategy, TuningResult, TuningSettings
+from tc.tuner.session.settings import Numerics as Bits
+from tc.tuner.session.settings import Strategy, TuningResult, TuningSettings
 from tc.tuner.session.status_line import StatusLine
 from tc.tuner.session.subject import Subject
 from tc.tuner.space.preferences import Constraint, Objective, Preferences
-from tc.tuner.space.starts import given_starts
+from tc.tuner.space.starts import given_starts, numerics_of
 from tc.tuner.trial.budget import Budget
 
-Chosen = TypeVar("Chosen", Strategy, Numerics)
+Chosen = TypeVar("Chosen", Strategy, Bits)
 
 
 def subject_of(definition: Definition, siblings: Mapping[str, Definition], arguments: Sequence[object]) -> Subject:
@@ -78,7 +80,7 @@ class TuningRequest:
     progress: bool = True
     jobs: int | None = None
     strategy: str = Strategy.COMBINED.value
-    numerics: str = Numerics.ANY.value
+    numerics: str = Bits.ANY.value
     workers: str | None = None
     devices: tuple[int, ...] = ()
     start: Options | Sequence[Options] | None = None
@@ -99,7 +101,7 @@ class TuningRequest:
             preferences=Preferences(self.objective, self.constraint),
             seed=secrets.randbits(32) if self.seed is None else self.seed,
             strategy=choice(Strategy, self.strategy, "strategy"),
-            numerics=choice(Numerics, self.numerics, "numerics"),
+            numerics=choice(Bits, self.numerics, "numerics"),
             jobs=available_threads() if self.jobs is None else _counted_jobs(self.jobs),
             starts=given_starts(self.start),
             reproducers=self.reproducers,
@@ -132,6 +134,16 @@ def subject_for(definition: Definition, siblings: Mapping[str, Definition], sign
     structural = dict(signature.scalars)
     scalars = {scalar.name: structural.get(scalar.name, 1) for scalar in definition.interface.scalars}
     return Subject(definition, siblings, signature, scalars)
+
+
+def require_own_numerics(start: Options | Sequence[Options] | None, own: Numerics) -> None:
+    """OptionsError for options to start from that have others than calls without options, which a winner serves."""
+    found = numerics_of(given_starts(start), own)
+    if found != own:
+        raise OptionsError(
+            f"start has {found}, and calls without options have {own}; give these to tc.define as options, or leave "
+            "numerics out of start"
+        )
 
 
 def device_numbers(devices: Sequence[int] | None) -> tuple[int, ...]:

@@ -59,7 +59,7 @@ def next_attempt(specialization: Specialization, machine: Machine, attempt: Atte
         case InBuffers():
             decisions = _without_buffers(attempt, obstacle, specialization.program.name)
             options = _taking(attempt.options, decisions)
-            plan = replace(plan_of(specialization, options, machine), wide=attempt.plan.wide)
+            plan = plan_of(specialization, options, machine, attempt.plan.wide)
             # Of what was lowered, it no longer matters what it was lowered from.
             kept = (own for own in attempt.decisions if own.option not in {found.option for found in decisions})
             return replace(attempt, options=options, plan=plan, decisions=(*kept, *decisions))
@@ -67,19 +67,21 @@ def next_attempt(specialization: Specialization, machine: Machine, attempt: Atte
             return replace(attempt, whole_sums=True, decisions=(*attempt.decisions, _WHOLE_SUMS))
         case LongSums(statements):
             decisions = tuple(map(_in_float64, sorted(statements)))
-            plan = replace(attempt.plan, wide=attempt.plan.wide | statements)
+            plan = plan_of(specialization, attempt.options, machine, attempt.plan.wide | statements)
             return replace(attempt, plan=plan, decisions=attempt.decisions + decisions)
         case _:
             assert_never(obstacle)
 
 
-def plan_of(specialization: Specialization, options: Options, machine: Machine) -> Plan:
-    """Which reductions are scans, and which of the others are split."""
+def plan_of(
+    specialization: Specialization, options: Options, machine: Machine, wide: frozenset[str] = frozenset()
+) -> Plan:
+    """Which reductions are scans, and which of the others are split; ``wide``: which are accumulated in float64."""
     match options, machine:
         case GpuOptions(), GpuMachine():
             plan = plan_split(specialization, options, machine)
             owners = Owners(machine.enough_blocks, machine.enough_blocks * machine.block_threads)
-            sharers = Sharers(owners, _PARTS_OF_GPUS, machine.atomic_bytes)
+            sharers = Sharers(owners, _PARTS_OF_GPUS, machine.atomic_bytes, options.numerics.deterministic, wide)
         case CpuOptions(), CpuMachine():
             plan, cores = Plan(), options.threads or machine.cores
             # Processors mispredict which elements are an owner's: of single elements, that costs more than it gains.
@@ -89,7 +91,10 @@ def plan_of(specialization: Specialization, options: Options, machine: Machine) 
     counted = with_counts(specialization) if options.check_indices else specialization
     shares = plan_scatters(counted, options.schedule, sharers)
     scans = _scanning(machine) if options.schedule.scans else None
-    return replace(plan, scans=scans, shares=shares, counts=options.check_indices)
+    deterministic = options.numerics.deterministic
+    return replace(
+        plan, wide=wide, scans=scans, shares=shares, counts=options.check_indices, deterministic=deterministic
+    )
 
 
 # Rows that do not keep the cores of most machines busy: whatever this one has, it computes the same bits.

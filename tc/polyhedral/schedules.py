@@ -65,7 +65,7 @@ class Schedules:
                 specialization = with_counts(specialization)
             if plan.shares:
                 specialization, shared = share_scatters(unshared := specialization, plan.shares)
-                prove_shares(unshared, specialization, shared, context)
+                prove_shares(unshared, specialization, shared, context, deterministic=plan.deterministic)
             scop = build_scop(specialization, context, plan.wide)
             prove_initialization(specialization, scop)
             self._scops[plan] = replace(scop, between_kernels=between_kernels, shared_parts=parts)

@@ -146,7 +146,7 @@ class KernelCache:
                 if wanted.options is not None:
                     found = reader.variant(ingredients.key, options_text(wanted.options), self._threads(wanted))
                 else:
-                    default = options_text(default_options(wanted.target))
+                    default = options_text(default_options(wanted.target, wanted.numerics))
                     threads = self._threads(wanted)
                     found = reader.best(ingredients.key, wanted.machine, wanted.threads, default, threads)
                 if found is not None:

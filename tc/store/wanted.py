@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import field, fields, replace
 from typing import Final, assert_never
 
 from tc.artifact.definition import Definition
 from tc.base.frozen import frozen
 from tc.base.generator import generator_version
 from tc.base.json_records import from_json
-from tc.cache.format.ingredients import Ingredients
+from tc.cache.format.ingredients import Ingredients, with_numerics
 from tc.language.program.specialization import ArraySpec, Signature, SymbolicSize, extents_text
 from tc.runtime.host.threads import available_threads
 from tc.store.measured_machine import measured_machine
+from tc.targets.numerics import Numerics
 from tc.targets.options import Options
 from tc.targets.target import CpuTarget, CudaTarget, EmulatorTarget, OpenClTarget, Target
 
@@ -24,7 +25,7 @@ _ALIGNMENT: Final = "element"
 
 @frozen
 class Wanted:
-    """A requested kernel; ``options`` None asks for the best ones that are known.
+    """A requested kernel; ``options`` None asks for the best ones that are known with such ``numerics``.
 
     ``device``: the number of the GPU that it is measured on, if it runs on one.
     """
@@ -34,14 +35,16 @@ class Wanted:
     target: Target
     options: Options | None
     device: int = 0
+    numerics: Numerics = field(default_factory=Numerics)
 
     def ingredients(self, compiler: str) -> Ingredients:
         """What the kernel depends on, with names replaced by positions."""
         places = {name: place for place, name in enumerate(self.definition.interface.names)}
         arguments, results = self.signature.arguments, self.signature.results
         target, architecture = target_names(self.target)
+        numerics = self.numerics if self.options is None else self.options.numerics
         return Ingredients(
-            program=self.definition.canonical,
+            program=with_numerics(self.definition.canonical, "" if numerics == Numerics() else numerics.to_json()),
             shapes=_listed([spec.shape for _, spec in arguments]),
             dtypes=_listed([str(spec.dtype) for _, spec in arguments]),
             strides=_listed([_strides(places[name], spec) for name, spec in (*arguments, *results)]),

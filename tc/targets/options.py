@@ -15,6 +15,7 @@ from typing import TypeAlias
 from tc.base.errors import OptionsError
 from tc.base.frozen import frozen
 from tc.base.grid import MOST_BLOCKS, MOST_THREADS
+from tc.targets.numerics import Numerics
 from tc.targets.options_json import Written
 
 
@@ -101,6 +102,7 @@ class CpuOptions(Written):
     ``block_prefetch``: a limit, the most bytes of an argument that one iteration of a loop works on while the block of
     the next one is asked for; 0 leaves that to the processor, and also the lines that register tiles store to.
     ``check_indices``: gathers check their indices (see *Gathers* in ``docs/language.md``).
+    ``numerics``: what the bits of the results may depend on.
     """
 
     schedule: ScheduleOptions = field(default_factory=ScheduleOptions)
@@ -115,6 +117,7 @@ class CpuOptions(Written):
     check_indices: bool = True
     gather_prefetch: int = 16
     block_prefetch: int = 1 << 17
+    numerics: Numerics = field(default_factory=Numerics)
 
     def __post_init__(self) -> None:
         if not isinstance(self.schedule, ScheduleOptions):
@@ -132,6 +135,7 @@ class CpuOptions(Written):
         _require_integer("block_prefetch", self.block_prefetch, 0, 1 << 30)
         _require_boolean("vectorize", self.vectorize)
         _require_boolean("check_indices", self.check_indices)
+        _require_numerics(self.numerics)
 
 
 @frozen
@@ -176,6 +180,7 @@ class GpuOptions(Written):
     compiler limits the registers of a thread; OptionsError where threads or shared memory leave no room, and for
     OpenCL, which knows no such thing.
     ``check_indices``: gathers check their indices (see *Gathers* in ``docs/language.md``).
+    ``numerics``: what the bits of the results may depend on.
     """
 
     schedule: ScheduleOptions = field(default_factory=ScheduleOptions)
@@ -193,6 +198,7 @@ class GpuOptions(Written):
     stages: int | None = None
     min_blocks_per_multiprocessor: int = 1
     check_indices: bool = True
+    numerics: Numerics = field(default_factory=Numerics)
 
     def __post_init__(self) -> None:
         if not isinstance(self.schedule, ScheduleOptions):
@@ -224,6 +230,7 @@ class GpuOptions(Written):
         if self.shuffles is not None:
             _require_boolean("shuffles", self.shuffles)
         _require_boolean("check_indices", self.check_indices)
+        _require_numerics(self.numerics)
 
 
 Options: TypeAlias = CpuOptions | GpuOptions
@@ -250,3 +257,8 @@ def _require_open(name: str, value: object, least: int, most: int) -> None:
 def _require_boolean(name: str, value: object) -> None:
     if not isinstance(value, bool):
         raise OptionsError(f"{name} must be True or False, got {value!r}")
+
+
+def _require_numerics(value: object) -> None:
+    if not isinstance(value, Numerics):
+        raise OptionsError(f"numerics must be tc.Numerics, got {value!r}")

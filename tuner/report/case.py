@@ -55,7 +55,7 @@ class Case:
     def text(self) -> str:
         """Its definition, as the last run knew it, or else the canonical form of its program."""
         known = (own_definition(brief.text, brief.definition) for brief in reversed(self.briefs) if brief.text)
-        return next(known, self.ingredients.program)
+        return next(known, self.ingredients.definition)
 
     @property
     def sizes(self) -> tuple[tuple[str, tuple[str, ...]], ...]:

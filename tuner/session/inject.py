@@ -78,7 +78,7 @@ def inject(wish: Wish, store: Store, environment: Environment) -> Injected:
     clear_abandoned()
     with ExitStack() as stack:
         first = stack.enter_context(_Trial(wish, 0))
-        given, default = first.build(wish.options), first.build(default_options(wish.target))
+        given, default = first.build(wish.options), first.build(default_options(wish.target, wish.options.numerics))
         if wish.source is not None:
             given = _with_source(unpack(given), wish.source, wish.target, environment)
         first.require_right(given)
@@ -98,7 +98,7 @@ def _keep(
 ) -> Injected:
     records = SearchRecords(
         store,
-        Wanted(wish.subject.definition, wish.subject.signature, wish.target, None),
+        Wanted(wish.subject.definition, wish.subject.signature, wish.target, None, numerics=wish.options.numerics),
         wish.subject.siblings,
         environment,
     )

@@ -17,8 +17,7 @@ from tc.base.errors import TuningError
 from tc.base.json_records import to_json
 from tc.cache.content.store import utc_now
 from tc.cache.format.records import Run
-from tc.targets.options import CpuOptions, GpuOptions, Options
-from tc.targets.target import CpuTarget
+from tc.targets.options import Options
 from tc.tuner.roofline.bound import NEAR
 from tc.tuner.roofline.bounds import NO_BOUNDS, Bounds
 from tc.tuner.search.combined import combined_search
@@ -66,7 +65,6 @@ class Tuning:
         control: Control,
         bounds: Bounds = NO_BOUNDS,
     ) -> None:
-        kind = CpuOptions if isinstance(records.wanted.target, CpuTarget) else GpuOptions
         self._task = task
         self._workers = workers
         self._records = records
@@ -91,7 +89,7 @@ class Tuning:
         self._incumbent = records.incumbent()
         self._remember_incumbent()
         if settings.numerics is Numerics.BITWISE:
-            self._trials.only = self._trials.numerics_of(options_text(kind()))
+            self._trials.only = self._trials.numerics_of(options_text(space.defaults))
         self._known = records.known(self._trials.only)
         self._generations = 0
         self._before: float | None = None

@@ -43,7 +43,7 @@ from tc.tuner.session.settings import TuningSettings
 from tc.tuner.session.subject import Subject
 from tc.tuner.space.nests import nest_of, silent_options
 from tc.tuner.space.space import Space
-from tc.tuner.space.starts import require_startable
+from tc.tuner.space.starts import numerics_of, require_startable
 from tc.tuner.trial.checked_calls import keep_calls, room_for, specialized_calls
 from tc.tuner.trial.task import Task, parse_task
 from tc.tuner.trial.trial_arrays import random_arrays
@@ -145,10 +145,11 @@ def tuning(
             keep_calls(calls, given, dict(subject.scalars), folder, memory)
         kind = CpuOptions if isinstance(target, CpuTarget) else GpuOptions
         silent = silent_options(calls[0], target)
-        space = Space.of(kind, nest_of(calls[0]), fixed=silent, preferences=settings.preferences)
+        numerics = numerics_of(settings.starts, subject.numerics)
+        space = Space.of(kind, nest_of(calls[0]), fixed=silent, preferences=settings.preferences, numerics=numerics)
         # A job file may have many searches, and their arrays are in files now.
         del given, calls
-        wanted = Wanted(definition, subject.signature, target, None, machines.device)
+        wanted = Wanted(definition, subject.signature, target, None, machines.device, numerics)
         records = SearchRecords(store, wanted, subject.siblings, environment)
         helper = calibration(target, environment)
         with machines.start_workers(task, folder, settings.jobs, helper, control.stop) as workers:

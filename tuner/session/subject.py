@@ -11,6 +11,7 @@ import numpy.typing as npt
 from tc.artifact.definition import Definition
 from tc.language.program.specialization import Signature
 from tc.language.text.print_program import program_text
+from tc.targets.numerics import Numerics
 from tc.targets.target import Target
 from tc.tuner.trial.task import Task
 
@@ -22,7 +23,8 @@ class Subject:
     """A definition for one signature.
 
     ``siblings``: all definitions of its text.  ``scalars``: values of the scalar arguments.  ``arrays``: arguments and
-    first values of in-out results by name; None makes random ones.
+    first values of in-out results by name; None makes random ones.  ``numerics``: of a search that is to start from no
+    options.
     """
 
     definition: Definition
@@ -30,6 +32,7 @@ class Subject:
     signature: Signature
     scalars: Mapping[str, int | float] = field(default_factory=dict)
     arrays: Mapping[str, Array] | None = None
+    numerics: Numerics = field(default_factory=Numerics)
 
     def task(self, target: Target) -> Task:
         """What processes on a target are told of it."""

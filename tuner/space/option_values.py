@@ -138,7 +138,7 @@ NUMBERS: Final[Mapping[type, Mapping[str, MakeGenes]]] = MappingProxyType(
 )
 
 # These say what a call does or may take, not how.
-NOT_SEARCHED: Final = frozenset({"threads", "check_indices"})
+NOT_SEARCHED: Final = frozenset({"threads", "check_indices", "numerics"})
 
 
 def genes_of(options: type, nest: Nest, *, fixed: Collection[str] = ()) -> Iterator[Gene]:

@@ -10,6 +10,7 @@ from random import Random
 from typing import TYPE_CHECKING, Final, TypeVar, assert_never
 
 from tc.base.errors import OptionsError
+from tc.targets.numerics import Numerics
 from tc.targets.options import CpuOptions, GpuOptions, Options
 from tc.tuner.space.genes import ChoiceGene, CountGene, Gene, Genome, Path, Share, SizeGene, Value, plain, shares
 from tc.tuner.space.legality import Settings, refusal, repaired
@@ -49,14 +50,17 @@ class Space:
         *,
         fixed: Collection[str] = (),
         preferences: Preferences = PLAIN,
+        numerics: Numerics | None = None,
     ) -> Space:
-        """The space of a target's options; ``fixed``: names of options that keep their defaults.
+        """The space of a target's options; ``fixed``: names of options that keep their defaults.  ``numerics``: of all.
 
         What genomes stand for is allowed by the constraint of ``preferences``.
 
         TypeError for an option without values to try.
         """
-        return Space(options(), nest, tuple(genes_of(options, nest, fixed=fixed)), preferences)
+        return Space(
+            options(numerics=numerics or Numerics()), nest, tuple(genes_of(options, nest, fixed=fixed)), preferences
+        )
 
     @property
     def size(self) -> int:

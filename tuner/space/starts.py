@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from tc.base.errors import OptionsError
+from tc.targets.numerics import Numerics
 from tc.targets.options import CpuOptions, GpuOptions, Options
 from tc.targets.options_json import from_json, parse
 from tc.targets.target import CpuTarget, Target
@@ -36,6 +37,16 @@ def require_startable(starts: Starts, target: Target) -> None:
                 "options leave out the checks of indices, and a winner serves calls that rely on them; leave "
                 "check_indices out"
             )
+
+
+def numerics_of(starts: Starts, own: Numerics) -> Numerics:
+    """Those of a search: what options to start from have, else its own.  OptionsError where these differ."""
+    found = tuple(dict.fromkeys(one.numerics for one in starts))
+    if len(found) > 1:
+        raise OptionsError(
+            f"start has options with {found[0]} and with {found[1]}; no search mixes them: give those with one"
+        )
+    return found[0] if found else own
 
 
 def read_starts(texts: Sequence[str], target: Target, what: str = "start") -> Starts:

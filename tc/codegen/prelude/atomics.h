@@ -91,10 +91,26 @@ TC_ATOMIC(tc_atomic_maximum_int64, int64_t, uint64_t, tc_swap_8, if (!(term.valu
 TC_ATOMIC(tc_atomic_maximum_uint64, uint64_t, uint64_t, tc_swap_8, if (!(term.value > seen.value)) return)
 #endif
 
-//= tc_atomic_m*_float32 < TC_ATOMIC_EXTREME TC_ATOMIC
+//= tc_atomic_add_float32 tc_atomic_multiply_float32 < TC_ATOMIC TC_ATOMIC_CALL
+#ifdef __CUDA_ARCH__
+TC_ATOMIC_CALL(tc_atomic_add_float32, float, float, atomicAdd)
+#else
+TC_ATOMIC(tc_atomic_add_float32, float, uint32_t, tc_swap_4, wanted.value = seen.value + term.value)
+#endif
+TC_ATOMIC(tc_atomic_multiply_float32, float, uint32_t, tc_swap_4, wanted.value = seen.value * term.value)
+
+//= tc_atomic_add_float64 tc_atomic_multiply_float64 < TC_ATOMIC TC_ATOMIC_CALL
+#ifdef __CUDA_ARCH__
+TC_ATOMIC_CALL(tc_atomic_add_float64, double, double, atomicAdd)
+#else
+TC_ATOMIC(tc_atomic_add_float64, double, uint64_t, tc_swap_8, wanted.value = seen.value + term.value)
+#endif
+TC_ATOMIC(tc_atomic_multiply_float64, double, uint64_t, tc_swap_8, wanted.value = seen.value * term.value)
+
+//= tc_atomic_m*imum_float32 < TC_ATOMIC_EXTREME TC_ATOMIC
 TC_ATOMIC_EXTREME(tc_atomic_minimum_float32, float, uint32_t, tc_swap_4, <, |, 0x7fc00000u)
 TC_ATOMIC_EXTREME(tc_atomic_maximum_float32, float, uint32_t, tc_swap_4, >, &, 0x7fc00000u)
 
-//= tc_atomic_m*_float64 < TC_ATOMIC_EXTREME TC_ATOMIC
+//= tc_atomic_m*imum_float64 < TC_ATOMIC_EXTREME TC_ATOMIC
 TC_ATOMIC_EXTREME(tc_atomic_minimum_float64, double, uint64_t, tc_swap_8, <, |, 0x7ff8000000000000ull)
 TC_ATOMIC_EXTREME(tc_atomic_maximum_float64, double, uint64_t, tc_swap_8, >, &, 0x7ff8000000000000ull)

@@ -19,6 +19,8 @@ from tc.cache.format.tables import MEASUREMENTS, TEXTS, VARIANTS, Kept, Table, w
 from tc.runtime.host.threads import available_threads
 from tc.store.measured_machine import measured_machine
 from tc.targets.default_options import default_options_of
+from tc.targets.numerics import Numerics
+from tc.targets.options import Options
 
 SHORT: Final = 12
 """Digits of a key that people see."""
@@ -44,9 +46,14 @@ class KernelSummary:
         return deciding(self.measurements, self.ingredients.target)
 
     @property
+    def _default(self) -> Options:
+        numerics = self.ingredients.numerics
+        return default_options_of(self.ingredients.target, Numerics.from_json(numerics) if numerics else None)
+
+    @property
     def chosen(self) -> Variant | None:
         """The variant that wins; where none was measured, that with the default options, if there is one."""
-        decision, default = self.deciding, options_text(default_options_of(self.ingredients.target))
+        decision, default = self.deciding, options_text(self._default)
         if decision is not None:
             return next(variant for variant in self.variants if variant.identity == decision.variant)
         defaults = (variant for variant in self.variants if variant.options == default)
@@ -101,7 +108,7 @@ def _summary(contents: Contents, ingredients: Ingredients, stored: str, names: M
     identities = {variant.identity for variant in variants}
     if any(one.variant not in identities for one in measurements):
         raise damaged(contents.place, f"kernel {ingredients.key}", "a variant that was measured is missing")
-    return KernelSummary(ingredients, stored, names.get(ingredients.program, ""), variants, measurements)
+    return KernelSummary(ingredients, stored, names.get(ingredients.definition, ""), variants, measurements)
 
 
 def _of_kernel(contents: Contents, table: Table[Kept], key: str) -> tuple[Kept, ...]:

@@ -42,7 +42,7 @@ def listing(contents: Contents, wanted: Filter) -> str:
         (
             _row(ingredients, name, times.get(ingredients.key, ()), trials.get(ingredients.key, 0))
             for ingredients, _ in contents.kernels()
-            if wanted.accepts(ingredients, name := names.get(ingredients.program, ""))
+            if wanted.accepts(ingredients, name := names.get(ingredients.definition, ""))
         ),
         key=lambda row: (*row[1:], row[0]),
     )

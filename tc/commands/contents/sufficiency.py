@@ -77,7 +77,7 @@ def _of_variant(
 ) -> Iterator[str]:
     if not variant.binary:
         yield _complaint(place, kernel, f"the binary of its {'winner' if wins else 'variant'}", _TUNE)
-    if kernel.program not in programs and _stands_in_a_text(variant):
+    if kernel.definition not in programs and _stands_in_a_text(variant):
         yield _complaint(place, kernel, "the text in which it stands", _CALL)
     machine = _machine(kernel)
     # What was compiled for another kind of machine, and never ran there, has no helpers yet.

@@ -40,16 +40,29 @@ from tc.polyhedral.ir.splits import Shared
 
 
 def prove_shares(
-    specialization: Specialization, changed: Specialization, shares: Items[Shared], context: isl.Context
+    specialization: Specialization,
+    changed: Specialization,
+    shares: Items[Shared],
+    context: isl.Context,
+    *,
+    deterministic: bool = True,
 ) -> None:
-    """VerificationError where ``changed`` is not the program with these scatters shared."""
-    found = find_wrong_share(specialization, changed, shares, context)
+    """VerificationError where ``changed`` is not the program with these scatters shared.
+
+    ``deterministic``: atomic updates have to give the same bits in any order.
+    """
+    found = find_wrong_share(specialization, changed, shares, context, deterministic=deterministic)
     if found is not None:
         raise VerificationError(f"the sharing of scatters is not proven correct: {found}")
 
 
 def find_wrong_share(
-    specialization: Specialization, changed: Specialization, shares: Items[Shared], context: isl.Context
+    specialization: Specialization,
+    changed: Specialization,
+    shares: Items[Shared],
+    context: isl.Context,
+    *,
+    deterministic: bool = True,
 ) -> Counterexample | None:
     """The first difference, or None."""
     by_name = {share.statement: share for share in shares}
@@ -63,7 +76,7 @@ def find_wrong_share(
         if share is None:
             right = found[0] == statement
         elif share.atomic:
-            right = _is_atomic(statement, found[0], changed)
+            right = _is_atomic(statement, found[0], changed, deterministic=deterministic)
         elif count == 1:
             right = _are_owners(statement, found[0], changed, context)
         else:
@@ -75,8 +88,8 @@ def find_wrong_share(
     return Counterexample(Violation.CHANGED, "other statements or tensors") if left or kept != own else None
 
 
-def _is_atomic(statement: Statement, shared: Statement, changed: Specialization) -> bool:
-    """Whether nothing is new but the mark, and the order of the terms is of no importance."""
+def _is_atomic(statement: Statement, shared: Statement, changed: Specialization, *, deterministic: bool) -> bool:
+    """Whether nothing is new but the mark, and the order of the terms is of no importance, or need not be."""
     storage = dict(changed.signature.aliases)
     target = storage.get(statement.target, statement.target)
     read = (
@@ -91,7 +104,7 @@ def _is_atomic(statement: Statement, shared: Statement, changed: Specialization)
         and not statement.atomic
         and statement.owned is None
         and not any(storage.get(name, name) == target for name in read)
-        and statement.reduction in _SAME_IN_ANY_ORDER.get(kind, ())
+        and statement.reduction in (_SAME_IN_ANY_ORDER if deterministic else _IN_ANY_ORDER).get(kind, ())
     )
 
 
@@ -102,6 +115,7 @@ _SAME_IN_ANY_ORDER: Final = {
     Kind.UNSIGNED: tuple(Reduction),
     Kind.FLOATING: (Reduction.MINIMUM, Reduction.MAXIMUM),
 }
+_IN_ANY_ORDER: Final = {**_SAME_IN_ANY_ORDER, Kind.FLOATING: tuple(Reduction)}
 
 
 def _are_owners(statement: Statement, shared: Statement, changed: Specialization, context: isl.Context) -> bool:

@@ -45,12 +45,15 @@ class Sharers:
     """What a machine has for scatters.
 
     ``parts``: the most, unless options ask for more.  ``atomic_bytes``: sizes of elements of which it has atomic
-    updates, which come before all others.
+    updates, which come before all others.  ``deterministic``: their order must not matter.  ``wide``: statements that
+    accumulate in float64.
     """
 
     owners: Owners
     parts: int
     atomic_bytes: frozenset[int] = frozenset()
+    deterministic: bool = True
+    wide: frozenset[str] = frozenset()
 
 
 def plan_scatters(specialization: Specialization, options: ScheduleOptions, sharers: Sharers) -> tuple[Share, ...]:
@@ -83,7 +86,7 @@ def _may_be_dealt(statement: Statement, specialization: Specialization) -> bool:
 def _share(statement: Statement, specialization: Specialization, options: ScheduleOptions, sharers: Sharers) -> Share:
     name, loop, owners = statement.name, dealt(statement), sharers.owners
     open_ = options.scatter_owners is None and options.scatter_parts is None
-    if open_ and _may_be_atomic(statement, specialization, sharers.atomic_bytes):
+    if open_ and _may_be_atomic(statement, specialization, sharers):
         return Share(name, atomic=True)
     extents = extents_of(statement, specialization)
     if _may_be_dealt(statement, specialization) and loop is not None and extents is not None:
@@ -102,14 +105,16 @@ def _share(statement: Statement, specialization: Specialization, options: Schedu
     return Share(name, owners=max(1, min(owners.of_rows * chunks, extents.elements)))
 
 
-def _may_be_atomic(statement: Statement, specialization: Specialization, sizes: frozenset[int]) -> bool:
+def _may_be_atomic(statement: Statement, specialization: Specialization, sharers: Sharers) -> bool:
     """Whether terms may come to their elements in any order, each by one update."""
     storage = dict(specialization.signature.aliases)
     type = computation_type(specialization.layouts[statement.target].type)
+    if statement.name in sharers.wide:
+        type = ScalarType.FLOAT64
     return (
-        type.itemsize in sizes
+        type.itemsize in sharers.atomic_bytes
         and statement.reduction is not None
-        and _same_in_any_order(statement.reduction, type)
+        and (_same_in_any_order(statement.reduction, type) or (type.is_floating and not sharers.deterministic))
         and not any(
             storage.get(read.tensor, read.tensor) == storage.get(statement.target, statement.target)
             for expression in (statement.value, *statement.subscripts)

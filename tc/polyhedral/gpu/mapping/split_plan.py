@@ -52,7 +52,7 @@ class Plan:
     were asked for explicitly.  ``lanes``: the lanes of a warp combine their partial results by shuffles.  ``wide``: the
     statements whose sums are accumulated in float64 in memory.  ``scans``: what grows is computed as a scan, and how,
     before anything is split.  ``shares``: how scatters are shared.  ``counts``: indices that are
-    declared distinct are counted, and checked.
+    declared distinct are counted, and checked.  ``deterministic``: atomic updates do not depend on their order.
     """
 
     parts: tuple[int, ...] = ()
@@ -65,6 +65,7 @@ class Plan:
     scans: Scanning | None = None
     shares: tuple[Share, ...] = ()
     counts: bool = False
+    deterministic: bool = True
 
     @property
     def steps(self) -> tuple[Step, ...]:
