@@ -12,8 +12,8 @@ class Numerics(Written):
     """What the results of a kernel may depend on; by default on nothing but the arguments.
 
     ``deterministic``: every call gives the same bits.  False lets GPUs add and multiply the terms of scatters by atomic
-    updates, in whatever order threads come.  Errors stay within the oracle's bounds, but for subnormal ``float32``, which
-    NVIDIA's GPUs add up as zeros there.  Other kernels gain nothing by it.
+    updates, in whatever order threads come.  Errors stay within the oracle's bounds, but for subnormal ``float32``
+    numbers, which NVIDIA's GPUs add up as zeros there.  Other kernels gain nothing by it.
 
     No search changes it, and a kernel with one is never taken for a kernel with another one.
     """

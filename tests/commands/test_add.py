@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -85,6 +86,31 @@ def test_options_are_checked_kept_and_run(text: Path, tmp_path: Path, capsys: py
     with contents(cache) as stored:
         ((variant, _),) = stored.records(VARIANTS)
         assert json.loads(variant.origin)["made"] == "injected: options"
+
+
+ANY_ORDER: Final = """
+import sys, tc
+numerics = tc.Numerics(deterministic=False)
+mm = tc.define(sys.argv[1], options=tc.CpuOptions(numerics=numerics)).mm
+print(mm.compile((33, 17), (17, 29)).asked.to_json())
+tc.define(sys.argv[1]).mm.compile((33, 17), (17, 29))
+"""
+
+
+def test_a_winner_serves_calls_with_its_numerics_alone(
+    text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cache, shipped = tmp_path / "tuned.db", tmp_path / "prod.db"
+    options = replace(GOOD, numerics=tc.Numerics(deterministic=False))
+    assert add(cache, text, "--definition", "mm", "--size", SIZE, "--options", options.to_json()) == 0
+    assert main(["verify", str(cache)]) == 0
+    assert main(["list", str(cache)]) == 0
+    assert re.search(r"\bmm\b", capsys.readouterr().out), "its text is known"
+    assert main(["prune", str(cache), "--older-than", "0d"]) == 0
+    assert main(["export", str(cache), "--ship", str(shipped)]) == 0
+    found = strict(shipped, program=ANY_ORDER)
+    assert found.stdout == f"{options.to_json()}\n"
+    assert "has no kernel for mm" in found.stderr, "with the default numerics"
 
 
 def edited(path: Path, change: str) -> Path:

@@ -103,7 +103,7 @@ UNKNOWN: list[tuple[Any, str]] = [
         (
             "CpuOptions has no option 'qqq'; known: schedule, register_tile, vector_axis, register_accumulators, "
             "packed_operands, local_temporaries, nontemporal_stores, threads, vectorize, check_indices, "
-            "gather_prefetch, block_prefetch"
+            "gather_prefetch, block_prefetch, numerics"
         ),
     ),
     ({"register_tile": 8}, "register_tile must be a list of integers or null, got 8"),
