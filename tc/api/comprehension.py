@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from tc.api.kernels import Kernels
 from tc.artifact.definition import Definition, Parsed
+from tc.base.counted import counted
 from tc.base.environment import environment
-from tc.base.errors import DeviceError, OptionsError
+from tc.base.errors import ArgumentError, DeviceError, OptionsError
 from tc.dispatch.warm import WarmCalls
 from tc.runtime.named_target import named_target
 from tc.targets.options import Options
@@ -217,23 +218,29 @@ class Comprehension:
 
         TooLargeError, before it begins, where the oracle needs more than a quarter of the memory there is.
         """
-        results = self._evaluate(self._in_order(arguments, named), out, None, bounds=False)
+        results = self._evaluate(self._in_order(arguments, named), out, None, None, bounds=False)
         values = tuple(results[name].values for name in self.program.results)
         return values[0] if len(values) == 1 else values
 
-    def oracle(self, /, *arguments: object, out: object = None, memory: int | None = None) -> Mapping[str, Result]:
+    def oracle(
+        self, /, *arguments: object, out: object = None, memory: int | None = None, given: object = None
+    ) -> Mapping[str, Result]:
         """The oracle's values by result, in order, with an error bound for every element (see ``tc.reference``).
+
+        ``given``: the results of a call, from which the steps of blocks then go on: each of them is judged for itself,
+        where a result keeps the values of all.
 
         ``memory``: bytes that it may take beside the arguments; None stands for a quarter of what there is.
         TooLargeError, before it begins, where it needs more.
         """
-        return self._evaluate(arguments, out, memory, bounds=True)
+        return self._evaluate(arguments, out, memory, given, bounds=True)
 
     def _evaluate(
-        self, arguments: tuple[object, ...], out: object, memory: int | None, *, bounds: bool
+        self, arguments: tuple[object, ...], out: object, memory: int | None, given: object, *, bounds: bool
     ) -> Mapping[str, Result]:
         from tc.dispatch.arguments import bind
         from tc.reference.evaluate import evaluate
+        from tc.reference.following import bytes_kept
         from tc.reference.plan import plan_within
         from tc.runtime.frameworks.borrow import borrow
         from tc.runtime.host.total_memory import oracle_memory
@@ -241,8 +248,25 @@ class Comprehension:
         bound = bind(self.interface, arguments, out, writes=False)
         arrays = {name: borrow(view) for name, view in (*bound.inputs.items(), *bound.outputs.items())}
         specialization = self.specialize(*arguments)
-        plan = plan_within(specialization, oracle_memory() if memory is None else memory, bounds=bounds)
-        return evaluate(specialization, arrays, bound.scalars, bounds=bounds, plan=plan)
+        room, found = oracle_memory() if memory is None else memory, None
+        if given is not None:
+            room, found = room - bytes_kept(specialization), self._results(given)
+        plan = plan_within(specialization, room, bounds=bounds)
+        return evaluate(specialization, arrays, bound.scalars, bounds=bounds, plan=plan, given=found)
+
+    def _results(self, given: object) -> Mapping[str, np.ndarray]:
+        """The results of a call by name, as NumPy arrays."""
+        from tc.runtime.frameworks.arrays import describe
+        from tc.runtime.frameworks.borrow import borrow
+
+        values = given if isinstance(given, tuple) else (given,)
+        names = self.program.results
+        if len(values) != len(names):
+            raise ArgumentError(
+                f"{self.interface.name}: {counted(len(values), 'result')} given, the definition has {len(names)}; pass "
+                "what a call returned"
+            )
+        return {name: borrow(describe(value, name)) for name, value in zip(names, values, strict=True)}
 
     def explain(
         self, /, *arguments: object, target: str | None = None, options: Options | None = None, **named: object

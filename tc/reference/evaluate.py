@@ -35,8 +35,8 @@ from tc.reference.contract import absorb_product, as_grid, factors_of, largest_i
 from tc.reference.domain import bounding_box, fills_box, initialized, instances, pieces, positions
 from tc.reference.expressions import ALWAYS, Frame, is_product, unknown
 from tc.reference.expressions import evaluate as evaluate_expression
-from tc.reference.lifetimes import lifetimes, reads_elsewhere
-from tc.reference.order import block_ranges, in_order
+from tc.reference.following import Following
+from tc.reference.order import block_ranges, in_order, lifetimes, reads_elsewhere
 from tc.reference.parts import Parts
 from tc.reference.placement import Placement, doubtful, placement
 from tc.reference.plan import Plan
@@ -75,6 +75,7 @@ def evaluate(
     temporaries: bool = False,
     bounds: bool = True,
     plan: Plan | None = None,
+    given: Mapping[str, Array] | None = None,
 ) -> dict[str, Result]:
     """The results of a call, by name of the output or in-out tensor, in the order in which callers get them.
 
@@ -82,9 +83,11 @@ def evaluate(
     ``check_indices``: an index that leaves its tensor is an ArgumentError; otherwise anything may be read there.
     ``temporaries``: give those too, behind the results.  ``bounds``: whether errors and ambiguity of the results are
     asked for, which take as much memory as their values; without, they are arrays of zeros without memory of their own.
-    ``plan``: how to keep within some memory (``tc.reference.plan``), without ``temporaries``.
+    ``plan``: how to keep within some memory (``tc.reference.plan``), without ``temporaries``.  ``given``: the results
+    of a kernel, which steps of blocks then go on from (``tc.reference.following``).
     """
     program, layouts = specialization.program, specialization.layouts
+    following = Following({}, {}) if given is None else Following.of(specialization, given)
     plan = Plan() if plan is None else plan
     spans = lifetimes(program, bounds=bounds, temporaries=temporaries, parts=plan.parts)
     parts = Parts(program, {name: layout.shape for name, layout in layouts.items()}, plan.parts)
@@ -99,12 +102,14 @@ def evaluate(
                 frame = Frame(program, statement, positions(statement), (), tensors, values, check_indices)
                 keeps = numbers.start < spans[statement.target].bounds
                 window = whole_window(layouts[statement.target].shape)
-                tensors[statement.target] = _run(_Step(frame, window, layouts, parts, plan.shared), keeps_bounds=keeps)
+                after = _run(_Step(frame, window, layouts, parts, plan.shared), keeps_bounds=keeps)
+                tensors[statement.target] = following.after(statement, after, layouts[statement.target].type)
             for name in [n for n in tensors if spans[n].last < numbers.stop]:
                 del tensors[name]
         further = [t.name for t in program.tensors if temporaries and t.role is Role.TEMPORARY]
         wanted = (*program.results, *further)
-        return {name: _result(tensors.pop(name), program.tensor(name).type, bounds) for name in dict.fromkeys(wanted)}
+        found = {name: following.results(name, tensors.pop(name)) for name in dict.fromkeys(wanted)}
+        return {name: _result(tensor, program.tensor(name).type, bounds) for name, tensor in found.items()}
 
 
 def _initial(tensor: Tensor, layout: Layout, arrays: Mapping[str, Array], program: str) -> Bounded:

@@ -12,7 +12,7 @@ from tc.language.program.program import Read, Role, Statement, Tensor, walk
 from tc.language.program.specialization import Layout, Specialization
 from tc.reference.bounded import numpy_type
 from tc.reference.domain import positions
-from tc.reference.lifetimes import lifetimes, reads_elsewhere, reads_of
+from tc.reference.order import lifetimes, reads_elsewhere, reads_of
 from tc.reference.parts import PART_ELEMENTS
 from tc.reference.windows import STEP, elements_shared, separate_forms
 

@@ -15,7 +15,7 @@ from tc.reference.access import Box, Window, volume
 from tc.reference.domain import bounding_box, positions
 from tc.reference.expressions import Frame
 from tc.reference.intervals import read_window
-from tc.reference.lifetimes import reads_of
+from tc.reference.order import reads_of
 from tc.reference.windows import restricted
 
 # Elements of all parts that are held at a time.

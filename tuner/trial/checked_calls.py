@@ -11,10 +11,12 @@ import numpy.typing as npt
 from tc.language.lower.specialize import specialize
 from tc.language.program.program import Program
 from tc.language.program.specialization import Specialization
-from tc.reference.evaluate import evaluate
-from tc.reference.kept import keep_results
+from tc.reference.evaluate import Result, evaluate
+from tc.reference.following import bytes_kept, followed
+from tc.reference.kept import keep_results, kept_results
 from tc.reference.plan import plan_within
-from tc.tuner.trial.task import Task
+from tc.runtime.host.total_memory import oracle_memory
+from tc.tuner.trial.task import Task, parse_task
 from tc.tuner.trial.trial_arrays import first_elements, keep_arrays
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -55,6 +57,33 @@ def keep_calls(
     """
     plans = [None if memory is None else plan_within(call, memory) for call in calls]
     keep_arrays(arrays, folder)
+    if followed(calls[0].program):
+        (folder / _FOLLOWED).touch()
     for number, (call, plan) in enumerate(zip(calls, plans, strict=True)):
         given = {name: first_elements(array, call.layouts[name].shape) for name, array in arrays.items()}
         keep_results(evaluate(call, given, scalars, plan=plan), folder, number)
+
+
+# Says that steps of blocks are judged by what a candidate gave for those before.
+_FOLLOWED: Final = "followed"
+
+
+class Expected:
+    """What the results of the calls in a folder must be."""
+
+    def __init__(self, task: Task, folder: Path) -> None:
+        self._task: Final = task
+        self._folder: Final = folder
+        self._calls: Final[list[Specialization]] = []
+
+    def of(self, number: int, arrays: Mapping[str, Array], results: Mapping[str, Array]) -> tuple[Result, ...]:
+        """Of a call with these arguments, for which a candidate gave these results."""
+        if not (self._folder / _FOLLOWED).exists():
+            return kept_results(self._folder, number)
+        if not self._calls:
+            self._calls.extend(specialized_calls(self._task, parse_task(self._task)))
+        call = self._calls[number]
+        given = {name: first_elements(array, call.layouts[name].shape) for name, array in arrays.items()}
+        scalars = {scalar.name: self._task.value(scalar.name, scalar.type) for scalar in call.program.scalars}
+        plan = plan_within(call, oracle_memory() - bytes_kept(call))
+        return tuple(evaluate(call, given, scalars, plan=plan, given=results).values())

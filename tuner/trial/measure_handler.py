@@ -17,9 +17,10 @@ from tc.base.errors import ArgumentError, DeviceError, NoRoomError, TCError
 from tc.base.interface import Interface
 from tc.dispatch.arguments import bind
 from tc.dispatch.kernel import Kernel
-from tc.reference.kept import deviation, kept_results
+from tc.reference.kept import deviation
 from tc.runtime.frameworks.numpy_arrays import numpy_dtype
 from tc.targets.target import parse_target
+from tc.tuner.trial.checked_calls import Expected
 from tc.tuner.trial.messages import (
     EMPTY,
     Answer,
@@ -49,6 +50,7 @@ class MeasureHandler:
     def __init__(self) -> None:
         self._task: Task | None = None
         self._folder = Path()
+        self._expected: Expected | None = None
         self._slots: Final[dict[str, Kernel]] = {}
         self._memory: TrialMemory = HostTrialMemory()
         self._arrays: Mapping[str, Array] = {}
@@ -76,6 +78,7 @@ class MeasureHandler:
 
     def _prepare(self, task: Task, folder: Path, device: int) -> Answer:
         self._task, self._folder, self._arrays = task, folder, {}
+        self._expected = Expected(task, folder)
         self._slots.clear()
         self._placed.clear()
         try:
@@ -130,6 +133,7 @@ class MeasureHandler:
         self, kernel: Kernel, number: int, sizes: tuple[int, ...], kept: dict[int, Mapping[str, object]]
     ) -> Checked | Failed:
         assert self._task is not None, "nothing was prepared"
+        assert self._expected is not None, "nothing was prepared"
         interface = kernel.executable.convention.interface
         given = kept_arrays(interface, self._task.signature.at(sizes), self._folder, on_disk=True)
         guarded: dict[str, Guarded] = {}
@@ -154,7 +158,7 @@ class MeasureHandler:
             if self._memory.is_changed(argument):
                 return Failed(FailureKind.OUT_OF_BOUNDS, f"the memory of {name}, which is an argument, was written to")
         out = tuple(guarded[name].read() for name in interface.results)
-        found = deviation(out, kept_results(self._folder, number))
+        found = deviation(out, self._expected.of(number, given, dict(zip(interface.results, out, strict=True))))
         if isinstance(found, str):
             return Failed(FailureKind.WRONG, found)
         return Checked(found, bits_of(out))
