@@ -58,7 +58,10 @@ def _members_above(node: Node, statement: str) -> Iterator[Member]:
 
 def _comes_back(statement: ScopStatement, members: list[Member]) -> bool:
     """Whether too many partial sums of the first element go to memory, one after the other."""
+    terms = statement.body.terms
     if any(member.kind is LoopKind.LANES for member in members):
+        return False
+    if terms is not None and terms <= most_additions(statement.body):
         return False
     (write,) = statement.writes
     own = write.intersect_range(write.range().lexmin()).domain()

@@ -83,9 +83,9 @@ class StatementBody:
     """What one instance of a statement does: ``target[subscripts] (reduction)= value``.
 
     ``iterators`` name the variables in ``subscripts`` and ``value``.  ``terms``: of a sum, instances that add to one
-    element at most, wherever that is kept; None where no bound is known.  ``owned``: of the elements that data choose,
-    those that it writes.  ``counts``: what must be 1, or a fault is noted.  ``atomic``: nothing comes between the read
-    of the element and the write.
+    element at most before it is begun anew, wherever that is kept; None where no bound is known.  ``owned``: of the
+    elements that data choose, those that it writes.  ``counts``: what must be 1, or a fault is noted.  ``atomic``:
+    nothing comes between the read of the element and the write.
     """
 
     name: str

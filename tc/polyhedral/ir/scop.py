@@ -15,7 +15,7 @@ import islpy as isl
 from tc.base.types import ScalarType, computation_type
 from tc.language.isl.affine import Frame, access_relation, frame_of, guard_domain, iteration_domain, owned_elements
 from tc.language.program.guards import GuardedRead, guarded_reads
-from tc.language.program.program import Cast, Expression, Read, Reduction, Role, Statement, rebuild
+from tc.language.program.program import Cast, Expression, Read, Reduction, Role, Statement, rebuild, walk
 from tc.language.program.specialization import Layout, Sizes, Specialization, contiguous_strides
 from tc.language.program.terms import float32_term
 from tc.language.program.within import neutral_element
@@ -314,7 +314,7 @@ class _Builder:
             statement.subscripts,
             statement.reduction,
             statement.value,
-            most_terms(write) if statement.reduction is Reduction.ADD else None,
+            most_terms(write, self.begun(statement, write)) if statement.reduction is Reduction.ADD else None,
             statement.owned,
             statement.counts,
             statement.atomic,
@@ -324,6 +324,24 @@ class _Builder:
         self.statements.append(
             ScopStatement(statement.name, domain, body, tuple(reads), (write,), accumulates, blocks=statement.blocks)
         )
+
+    def begun(self, statement: Statement, write: isl.Map) -> int:
+        """Of how many iterators, the first ones, each value begins the sum of a statement anew: steps of its blocks.
+
+        They do where it initializes, or another statement sets all of its elements in each of them.
+        """
+        depth = len(statement.blocks)
+        if depth == 0 or statement.initialize:
+            return depth
+        touched = _in_steps(write, depth).range()
+        for other in map(self.stored, self.program.statements):
+            if other.blocks == statement.blocks and other.target == statement.target and _sets(other):
+                frame = frame_of(other, self.context, sizes=self.sizes)
+                written = self.relation(other.target, other.subscripts, frame)
+                given = _in_steps(written.intersect_domain(self.domain(other, frame)), depth)
+                if touched.is_subset(given.range()):
+                    return depth
+        return 0
 
     def stored(self, statement: Statement) -> Statement:
         """The statement over storages: an output that shares the memory of an input is that input."""
@@ -360,12 +378,31 @@ class _Builder:
         return Scop(self.context, tuple(self.statements), tuple(buffers), tuple(temporaries), sizes=self.sizes)
 
 
-def most_terms(write: isl.Map) -> int | None:
+def _sets(statement: Statement) -> bool:
+    """Whether what an element held before does not come into what the statement writes there."""
+    return (
+        statement.reduction is None
+        and not is_scatter(statement)
+        and not any(isinstance(part, Read) and part.tensor == statement.target for part in walk(statement.value))
+    )
+
+
+def _in_steps(accesses: isl.Map, depth: int) -> isl.Map:
+    """``{ instance -> [steps, element] }``."""
+    steps = isl.Map.identity(accesses.get_space().domain().map_from_set()).reset_tuple_id(isl.dim_type.out)
+    steps = steps.project_out(isl.dim_type.out, depth, steps.dim(isl.dim_type.out) - depth)
+    return steps.flat_range_product(accesses.reset_tuple_id(isl.dim_type.out)).reset_tuple_id(isl.dim_type.out)
+
+
+def most_terms(write: isl.Map, begun: int = 0) -> int | None:
     """The most instances that write one element; None where sizes that are open leave them without bound.
 
-    Iterator by iterator, as many as the values that it has in them while those before it stand still.
+    Iterator by iterator, as many as the values that it has in them while those before it stand still.  ``begun``: of
+    so many, the first ones, each value begins anew.
     """
     apart, count = write.apply_range(write.reverse()).deltas(), 1
+    for position in range(begun):
+        apart = apart.fix_val(isl.dim_type.set, position, isl.Val.zero(apart.get_ctx()))
     for position in range(write.dim(isl.dim_type.in_)):
         if apart.is_empty():
             return 0

@@ -23,6 +23,10 @@ from tests.polyhedral.support import MATMUL, machine_for, specialized
 
 COLUMNS = "def columns(float(M,N) x) -> (s) { s(n) +=! x(m,n) }"
 ROWS = "def rows(float(M,N) x) -> (s) { s(m) +=! x(m,n) }"
+STEPS = (
+    "def f(float(T,N) x, float(N,N) A) -> (y) "
+    "{{ y(i) = x(0,i) z(i) = x(0,i) for t in 1:T {{ {} y(i) = y(i) + tanh(z(i)) }} }}"
+)
 BARE = CpuOptions(ScheduleOptions(tile=()), register_tile=(), register_accumulators=0, vectorize=False)
 TILED = CpuOptions(ScheduleOptions(tile=(4, 8, 16)), register_tile=(), register_accumulators=0)
 STRIPS = CpuOptions(ScheduleOptions(tile=(8, 16)), register_tile=(), register_accumulators=0, vectorize=False)
@@ -37,6 +41,14 @@ CASES: dict[str, tuple[str, tuple[tuple[int, ...], ...], Options, set[str]]] = {
     "few rows": (COLUMNS, ((32, 20),), STRIPS, set()),
     "rows in a variable": (ROWS, ((20, 500),), BARE, set()),
     "points of a thread": (MATMUL, ((40, 70), (70, 20)), NOTHING_PRIVATE, {"S0"}),
+    "steps that begin anew": (STEPS.format("z(i) +=! y(j) * A(i,j)"), ((90, 20), (20, 20)), BARE, set()),
+    "steps that set what they add to": (
+        STEPS.format("z(i) = x(t,i) z(i) += y(j) * A(i,j)"),
+        ((90, 20), (20, 20)),
+        BARE,
+        set(),
+    ),
+    "steps that go on": (STEPS.format("z(i) += y(j) * A(i,j)"), ((90, 20), (20, 20)), BARE, {"S2"}),
     "totals of blocks": (COLUMNS, ((4_000, 20),), SHARED_BY_BLOCKS, set()),
 }
 
@@ -104,6 +116,8 @@ def test_open_sizes_are_left_to_the_loops(monkeypatch: pytest.MonkeyPatch) -> No
 def test_no_element_has_more_terms(write: str, terms: int | None) -> None:
     with isl_context() as context:
         assert most_terms(isl.Map.read_from_str(context, write)) == terms
+        steps = write.replace("[i", "[t, i", 1).replace(" : ", " : 0 <= t < 4 and ")
+        assert most_terms(isl.Map.read_from_str(context, steps), 1) == terms
 
 
 CONVOLUTION = """
