@@ -29,7 +29,7 @@ MM = tc.define("def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * 
 TILED = tc.GpuOptions(tc.ScheduleOptions(tile=(64, 64, 16)), block=(16, 16))
 
 
-@one_in(2)
+@one_in(3)
 @pytest.mark.parametrize("number", every(2, range(len(SOME))), ids=[case.name for case in SOME])
 def test_some_of_the_corpus_compiles(number: int) -> None:
     """For one architecture and one set of options each, by turns; all are in ``test_all_combinations_compile``."""
@@ -66,7 +66,7 @@ def check_shared(kernel: Kernel) -> None:
         assert grid.shared_bytes - 64 < resources.shared <= grid.shared_bytes
 
 
-@one_in(2)
+@one_in(3)
 @pytest.mark.parametrize("architecture", every(2, ["sm_90", "sm_75"]))
 @pytest.mark.parametrize("type", every(2, ["float", "double", "bfloat16", "float16"]))
 def test_all_functions_compile(type: str, architecture: str) -> None:

@@ -18,7 +18,7 @@ from tests.turns import one_in
 SOME_EVEN = CASES[5::55]
 
 
-@one_in(2)
+@one_in(3)
 @pytest.mark.parametrize("number", range(len(SOME)), ids=[case.name for case in SOME])
 def test_some_of_the_corpus_agrees_with_the_oracle(number: int) -> None:
     """With one set of options each, by turns; all combinations are in ``test_all_combinations_agree``."""
@@ -26,7 +26,7 @@ def test_some_of_the_corpus_agrees_with_the_oracle(number: int) -> None:
     check(SOME[number], SOME[number].large_ragged_sizes, options[number % len(options)])
 
 
-@one_in(2)
+@one_in(3)
 @pytest.mark.parametrize("number", range(len(SOME_EVEN)), ids=[case.name for case in SOME_EVEN])
 def test_some_of_the_corpus_agrees_at_divisible_sizes(number: int) -> None:
     options = tuple(OPTIONS.values())

@@ -211,7 +211,7 @@ PRODUCT_OPTIONS: Final[dict[str, tc.CpuOptions | tc.GpuOptions]] = {
 FEW_LOOPS: Final = {"cpu-steps", "gpu-points", "gpu-steps"}
 
 
-@one_in(2)
+@one_in(3)
 @pytest.mark.parametrize(
     ("name", "options"),
     every_row(

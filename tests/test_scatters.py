@@ -46,7 +46,7 @@ def indices(count: int, extent: int, seed: int = 1) -> Array:
     return np.random.default_rng(seed).integers(0, max(1, extent), count).astype(np.int32)
 
 
-@one_in(2)
+@one_in(3)
 @pytest.mark.parametrize(
     ("operator", "type", "fresh", "target"),
     every_row(13, [(o, t, f, g) for o in OPERATORS for t in TYPES for f in (True, False) for g in TARGETS]),
@@ -162,7 +162,7 @@ FORMS: dict[str, tuple[str, Callable[[], tuple[Array, ...]]]] = {
 }
 
 
-@one_in(2)
+@one_in(3)
 @pytest.mark.parametrize(("form", "target"), every_row(9, [(f, t) for f in FORMS for t in TARGETS]))
 def test_forms(form: str, target: str) -> None:
     text, given = FORMS[form]

@@ -33,7 +33,7 @@ def exchanges(kernel: Kernel) -> int:
     return len(re.findall(r"\btc_exchange\(team, \d+|__shfl_xor_sync\(", kernel.source))
 
 
-@one_in(2)
+@one_in(3)
 @pytest.mark.parametrize("split", every(2, [None, (32,), (64, 2), (256, 8), (96, 3), (1024, 32)]), ids=str)
 @pytest.mark.parametrize("shape", [(5, 1333), (33, 1025)], ids=str)
 def test_values_are_those_of_the_definition(split: tuple[int, ...] | None, shape: tuple[int, ...]) -> None:
@@ -44,7 +44,7 @@ def test_values_are_those_of_the_definition(split: tuple[int, ...] | None, shape
     assert agrees(SUMS, kernel, values)
 
 
-@one_in(2)
+@one_in(3)
 @pytest.mark.parametrize("operator", ["+", "*", "min", "max"])
 @pytest.mark.parametrize("type", every(2, ["float32", "float64", "int32", "int64", "uint32", "uint64"]))
 def test_every_reduction_of_what_shuffles_move(operator: str, type: str) -> None:
@@ -128,7 +128,7 @@ LOOKALIKES = {
 }
 
 
-@one_in(2)
+@one_in(3)
 @pytest.mark.parametrize("name", LOOKALIKES)
 def test_only_what_is_the_same_for_all_lanes_is_exchanged(name: str) -> None:
     read, ranges, exchanged = LOOKALIKES[name]

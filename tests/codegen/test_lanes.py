@@ -73,7 +73,7 @@ def test_register_tiles_are_finished_and_reduced_in_vectors() -> None:
     assert np.isnan(np.asarray(kernel(a, b))[3]).all()
 
 
-@one_in(2)
+@one_in(3)
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
@@ -96,7 +96,7 @@ def test_statements_beside_a_tile_read_rows_and_lanes_that_are_not_theirs(
     np.testing.assert_array_equal(kernel(a, b), expected(a * b.sum()))
 
 
-@one_in(2)
+@one_in(3)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("type", every(2, ["float32", "float64"]))
 @pytest.mark.parametrize("columns", every(2, [3, 5, 6, 11, 13, 22, 27]))

@@ -68,7 +68,7 @@ COPY = "def copy({type}(N,M) X) -> (O) {{ O(i,j) = X(i,j) }}"
 STREAMED = tc.CpuOptions(nontemporal_stores=1)
 
 
-@one_in(2)
+@one_in(3)
 @pytest.mark.parametrize("type", ScalarType, ids=str)
 def test_elements_of_every_type_are_streamed(type: ScalarType) -> None:
     definition = tc.define(COPY.format(type=type)).copy
@@ -85,7 +85,7 @@ def offset(shape: tuple[int, ...], elements: int) -> Array:
     return memory[start : start + int(np.prod(shape))].reshape(shape)
 
 
-@one_in(2)
+@one_in(3)
 @pytest.mark.parametrize("elements", [0, 1, 15])
 @pytest.mark.parametrize("shape", [(3, 64), (5, 2049), (64, 4096), (129, 65)])
 def test_results_may_begin_anywhere(shape: tuple[int, int], elements: int) -> None:

@@ -174,12 +174,18 @@ def test_atomic_updates_agree_with_the_oracle(type: str) -> None:
 
 def test_an_update_that_is_lost_is_noticed() -> None:
     """Where a thread does not look whether another one came between."""
-    definition, arrays = combined("float32")
+    definition, (indices, _) = combined("float32")
+    arrays = (indices, np.random.default_rng(2).permutation(300).astype(np.float32))
     kernel = definition.compile(*arrays, target="cuda")
     pattern = r"(atom\.global\.cas\.b32 \t(%r\d+).*\n.*setp\.eq\.s32 \t%p\d+, \2), %r\d+"
     changed, count = re.subn(pattern, r"\1, \2", ptx_of(kernel.source, "sm_90"))
     assert count
     GPU.translate(kernel.executable.binary.code, changed)
-    found: Any = definition(*(tc.to_device(array) for array in arrays), target="cuda")
     expected = definition.oracle(*arrays)
-    assert not all(compare(expected[f"Y{n}"], own.numpy()).ok for n, own in enumerate(found))
+
+    def is_right() -> bool:
+        found: Any = definition(*(tc.to_device(array) for array in arrays), target="cuda")
+        return all(compare(expected[f"Y{n}"], own.numpy()).ok for n, own in enumerate(found))
+
+    # Which thread runs when is chance.
+    assert not all(is_right() for _ in range(50))

@@ -146,7 +146,7 @@ def _kernel(type: ScalarType) -> dict[str, tuple[dict[str, Array], Array]]:
     return calls
 
 
-@one_in(2)
+@one_in(3)
 @pytest.mark.parametrize("type", FLOATS, ids=str)
 @pytest.mark.parametrize("name", every(2, EXACT))
 def test_function_keeps_its_accuracy(name: str, type: ScalarType) -> None:
@@ -176,7 +176,7 @@ def test_nextafter_of_halves_steps_among_halves(type: ScalarType) -> None:
         np.testing.assert_array_equal(got.astype(np.float64), expected.astype(np.float64))
 
 
-@one_in(2)
+@one_in(3)
 @pytest.mark.parametrize("type", FLOATS, ids=str)
 def test_lanes_are_as_special_as_scalars(type: ScalarType) -> None:
     """Zeros, infinities, NaN and subnormals in every lane give what the compiler's plain code gives."""

@@ -13,7 +13,7 @@ from tests.turns import one_in
 HEADERS = "#include <math.h>\n#include <stdbool.h>\n#include <stdint.h>\n"
 
 
-@one_in(2)
+@one_in(4)
 @pytest.mark.parametrize("section", sections(), ids=lambda section: section.provides[0])
 def test_a_section_compiles_with_what_it_mentions(section: Section) -> None:
     compile_c(f"{HEADERS}{prelude(section.uses | {section.provides[0]})}\n")

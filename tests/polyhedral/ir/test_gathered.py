@@ -40,7 +40,7 @@ def arrays(text: str, e: int, *indices: tuple[int, ...], d: int, others: tuple[t
     return [table, *chosen, *(rng.standard_normal(shape, np.float32) for shape in others)]
 
 
-@one_in(2)
+@one_in(3)
 @pytest.mark.parametrize("stages", [1, 2, None])
 @pytest.mark.parametrize(
     ("text", "indices", "others", "copied"),

@@ -56,7 +56,7 @@ def test_every_block_is_asked_for_once_while_the_one_before_is_worked_on(
     assert times.sum() <= 2 * size  # whole lines with every tile, and up to half as many again inside of it
 
 
-@one_in(2)
+@one_in(3)
 @pytest.mark.parametrize(
     ("text", "shapes", "options", "why"),
     [

@@ -38,7 +38,7 @@ def mapped(scop: Scop, fusion: Fusion) -> ScheduleTree:
     return parallelize_tree(vectorize_tree(tree, scop, 16, mark=True), scop, 2, 0)
 
 
-@one_in(2)
+@one_in(3)
 @pytest.mark.parametrize("fusion", Fusion, ids=lambda f: f.value)
 @pytest.mark.parametrize("name", SHAPES)
 def test_the_pipelines_trees_and_loops_are_correct_and_proven(name: str, fusion: Fusion) -> None:

@@ -168,3 +168,15 @@ def test_what_was_asked_for_comes_before_atomic_updates() -> None:
 def test_opencl_updates_four_bytes() -> None:
     assert kernel("y(I(b)) +=! v(b) where I(b) in 0:V", target="opencl")
     assert not kernel("y(I(b)) +=! v(b) where I(b) in 0:V", "int64", target="opencl")
+
+
+def test_no_thread_waits_between_updates() -> None:
+    """Only the neutral elements must be there before."""
+    body = "y(I(b)) min=! v(b) where I(b) in 0:9  z(I(b)) max=! v(b) where I(b) in 0:9"
+    source = (
+        tc.define(f"def f(int32(N) I, float(N) v) -> (y, z) {{ {body} }}")
+        .single()
+        .compile((300,), (300,), target="cuda:sm_90")
+        .source
+    )
+    assert source.count("__syncthreads();") == 1

@@ -101,7 +101,7 @@ def test_what_is_combined_comes_before_what_is_not_split() -> None:
     assert [statement.name for statement in changed.program.statements] == ["S0", "S0_total", "S1", "S2", "S2_total"]
 
 
-@one_in(2)
+@one_in(3)
 @pytest.mark.parametrize(
     ("text", "shapes"),
     [
@@ -324,7 +324,7 @@ def test_sums_of_columns_are_shared_by_blocks(rows: int, kernels: int) -> None:
     assert compare(columns.oracle(*arrays)["y"], np.asarray(found)).ok
 
 
-@one_in(2)
+@one_in(3)
 @pytest.mark.parametrize(
     ("shapes", "blocks"),
     [

@@ -28,6 +28,10 @@ class ThreadConflicts:
 
     def __init__(self, scop: Scop) -> None:
         self._accesses = {s.name: _accesses(scop, s) for s in scop.statements}
+        # What threads may update at the same time.
+        self._updated = {
+            s.name: str(s.writes[0].get_tuple_name(isl.dim_type.out)) for s in scop.statements if s.body.atomic
+        }
         self._conflicts: dict[tuple[str, str], list[isl.Map]] = {}
         # Of every statement, the values of all members around it, wherever it stands.
         self._whole: dict[str, isl.Map] = {}
@@ -91,9 +95,10 @@ class ThreadConflicts:
         found = self._conflicts.get((first, second))
         if found is None:
             found = self._conflicts[first, second] = []
+            at_once = self._updated.get(first) if first == second else None
             for a in self._accesses.get(first, ()):
                 for b in self._accesses.get(second, ()):
-                    if (a.writes or b.writes) and a.memory == b.memory:
+                    if (a.writes or b.writes) and a.memory == b.memory != at_once:
                         pairs = a.place.apply_range(b.place.reverse())
                         if not any(pairs.plain_is_equal(other) for other in found):  # a reduction reads what it writes
                             found.append(pairs)

@@ -46,7 +46,7 @@ def test_without_shared_memory_it_reads_the_tensors() -> None:
     assert reads_of_fragments(source(replace(TILES, shared_memory=0))) == ["t_A", "t_B"]
 
 
-@one_in(2)
+@one_in(3)
 @pytest.mark.parametrize("room", [0, 1, 2, 4, 6, 64])
 def test_fragments_are_no_larger_than_the_options_say(room: int) -> None:
     text = source(replace(TILES, register_operands=room))
@@ -111,7 +111,7 @@ def test_a_copy_of_another_element_is_refused(mistake: Callable[[ScopStatement],
         source(TILES)
 
 
-@one_in(2)
+@one_in(3)
 @pytest.mark.parametrize("shared", [0, 48 << 10])
 @pytest.mark.parametrize("stages", every(2, [1, 2, 3]))
 def test_results_are_right_at_ragged_sizes(shared: int, stages: int) -> None:
