@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Sequence as Items
 from dataclasses import dataclass
 from functools import reduce
@@ -147,7 +147,6 @@ class Flow:
 
     def __init__(self, scop: Scop) -> None:
         self._statements: Final = scop.statements
-        self._schedule: Final = original_order([(s.blocks, s.domain) for s in scop.statements], scop.context)
         self._context: Final = scop.context
         self._found: Final[dict[tuple[str, str], frozenset[str]]] = {}
 
@@ -164,13 +163,22 @@ class Flow:
         """The other statements whose values of the tensor a statement reads."""
         found = self._found.get((tensor, sink.name))
         if found is None:
-            writes = union_of_accesses(self._statements, self._context, writes=True, tensor=tensor)
-            reads = union_of_accesses((sink,), self._context, writes=False, tensor=tensor)
-            access = isl.UnionAccessInfo.from_sink(reads).set_must_source(writes).set_schedule_map(self._schedule)
-            pairs = maps_of(access.compute_flow().get_may_dependence())
-            names = (str(own.get_tuple_name(isl.dim_type.in_)) for own in pairs if not own.is_empty())
-            found = self._found[tensor, sink.name] = frozenset(names)
+            found = self._found[tensor, sink.name] = frozenset(self._last_writers(tensor, sink))
         return found
+
+    def _last_writers(self, tensor: str, sink: ScopStatement) -> Iterator[str]:
+        def writes(statement: ScopStatement) -> bool:
+            return any(relation.get_tuple_name(isl.dim_type.out) == tensor for relation in statement.writes)
+
+        # Only those that touch the tensor: isl looks at all that are in the schedule.
+        among = [statement for statement in self._statements if statement is sink or writes(statement)]
+        schedule = original_order([(s.blocks, s.domain) for s in among], self._context)
+        sources = union_of_accesses(among, self._context, writes=True, tensor=tensor)
+        reads = union_of_accesses((sink,), self._context, writes=False, tensor=tensor)
+        access = isl.UnionAccessInfo.from_sink(reads).set_must_source(sources).set_schedule_map(schedule)
+        for pairs in maps_of(access.compute_flow().get_may_dependence()):
+            if not pairs.is_empty():
+                yield str(pairs.get_tuple_name(isl.dim_type.in_))
 
 
 def union_of_accesses(
