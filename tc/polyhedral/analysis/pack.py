@@ -29,6 +29,8 @@ def worth_packing(statement: ScopStatement, layouts: Mapping[str, Layout], lane:
     if statement.body.reduction is None:
         return ()
     extents = _extents(statement)
+    # Below what holds a register tile of the target, a copy of contiguous lanes is not used again.
+    held = any(access.writes for access in statement.promoted)
     found: list[int] = []
     for position, read in enumerate(value_reads(statement.body)):
         steps = {
@@ -36,7 +38,7 @@ def worth_packing(statement: ScopStatement, layouts: Mapping[str, Layout], lane:
         }
         if steps[lane] in (None, 0) or not can_pack(statement, position):
             continue
-        if steps[lane] == 1 and not _scatters(steps, extents, layouts[read.tensor], statement, lane):
+        if steps[lane] == 1 and (held or not _scatters(steps, extents, layouts[read.tensor], statement, lane)):
             continue
         uses = math.prod(extents[name] for name, step in steps.items() if step == 0 and name in extents)
         if uses >= WORTH_COPYING:

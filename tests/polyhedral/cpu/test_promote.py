@@ -26,16 +26,17 @@ from tc.polyhedral.ir.counterexample import Violation
 from tc.polyhedral.ir.loops import LoopTree
 from tc.polyhedral.ir.scop import PromotedAccess, Scop, build_scop, layouts_of
 from tc.polyhedral.ir.tree import Extension, Filter, Member, Node, ScheduleTree, Sequence
+from tc.polyhedral.pipeline import map_program
 from tc.polyhedral.proof.verify import find_counterexample
 from tc.polyhedral.schedule.schedule import schedule_scop
 from tc.polyhedral.transform.promotion import Access, Footprint, Placement, Promoted, promote_accesses
 from tc.polyhedral.transform.tile import explicit_sizes, tile_tree
 from tc.polyhedral.transform.vectorize import vectorize_tree
-from tc.targets.options import Fusion
+from tc.targets.options import CpuOptions, Fusion
 from tests.polyhedral.interpreter import results
 from tests.polyhedral.lies import with_extensions
 from tests.polyhedral.mutants import mutants
-from tests.polyhedral.support import SHAPES, scop_of, specialized
+from tests.polyhedral.support import MACHINE, SHAPES, scop_of, specialized
 
 NAMES = ("matmul", "transposed", "layers", "convolution")
 # Large enough for packing to pay, and ragged.
@@ -271,3 +272,13 @@ def test_ends_that_isl_writes_as_quotients_are_integers() -> None:
     np.testing.assert_array_equal(
         triangle(values, target="emulator", options=options), triangle.oracle(values)["O"].values
     )
+
+
+def test_contiguous_lanes_are_not_copied_once_for_each_register_tile() -> None:
+    """A product of few steps: rows of the second operand lie far apart, and all of it fits the first cache."""
+    product = specialized(
+        "def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }", ((128, 32), (32, 256))
+    )
+    buffers = [promotion.name for promotion in map_program(product, CpuOptions(), MACHINE).loops.promoted]
+    assert [name for name in buffers if name.startswith("packed")] == []
+    assert [name for name in buffers if name.startswith("tile")] != []
