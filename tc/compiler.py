@@ -13,7 +13,7 @@ from tc.artifact.executable import Executable
 from tc.base.counted import counted
 from tc.base.decision import Decision
 from tc.base.environment import Environment
-from tc.base.errors import ArgumentError, CompileError, OptionsError
+from tc.base.errors import CompileError, OptionsError
 from tc.base.interface import Interface
 from tc.base.proof import Proof
 from tc.base.stage import Stage
@@ -258,11 +258,6 @@ def _source(loops: LoopProgram, target: Target) -> KernelSource:
 def _require_opencl(loops: LoopProgram) -> None:
     if loops.resident != 1:
         raise OptionsError("min_blocks_per_multiprocessor cannot be asked for of OpenCL; leave it out")
-    if loops.sizes:
-        raise ArgumentError(
-            "sizes cannot stay open on OpenCL: PoCL ignores conditions behind a barrier that depends on one; "
-            "pass numbers"
-        )
     called = {part.function for body in loops.bodies for part in walk(body.value) if isinstance(part, Call)}
     if absent := sorted(called & ABSENT_IN_OPENCL):
         raise CompileError(f"{loops.name}: OpenCL C has no {' and no '.join(absent)}; choose another target")

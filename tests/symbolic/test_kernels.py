@@ -142,13 +142,6 @@ def test_threads_share_rows_of_an_open_number(text: str, length: int, options: t
         agree(f, kernel, program.arrays(size))
 
 
-def test_opencl_wants_numbers() -> None:
-    """PoCL 3.0 does the work of all items of a group where a barrier stands behind a condition on an argument."""
-    pytest.importorskip("pyopencl")
-    with pytest.raises(tc.ArgumentError, match=r"sizes cannot stay open on OpenCL: PoCL .*; pass numbers"):
-        tc.define(MM).mm.compile(*PROGRAMS["mm"].specs(), target="opencl")
-
-
 def test_cuda_compiles_with_an_open_size() -> None:
     pytest.importorskip("cuda.bindings")
     kernel = tc.define(MM).mm.compile(*PROGRAMS["mm"].specs(), target="cuda:sm_90")

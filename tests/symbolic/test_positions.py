@@ -12,6 +12,7 @@ import tc
 from tc.base.errors import VerificationError
 from tc.language.program.specialization import ArraySpec, Layout
 from tc.polyhedral.pipeline import map_program
+from tests.opencl import missing
 from tests.polyhedral.support import MACHINE
 from tests.symbolic.positions import POSITIONS
 from tests.symbolic.programs import FLOAT, MM, agree
@@ -33,6 +34,17 @@ def test_grids_serve_all_sizes(name: str) -> None:
     program = POSITIONS[name]
     f = tc.define(program.text).single()
     kernel = f.compile(*program.specs(), target="emulator")
+    for sizes in program.calls():
+        agree(f, kernel, program.arrays(sizes))
+
+
+@pytest.mark.skipif(missing() is not None, reason=str(missing()))
+@pytest.mark.parametrize("name", every(8, POSITIONS))
+def test_opencl_serves_all_sizes(name: str) -> None:
+    """No barrier is in a branch that depends on sizes: behind one, PoCL 3.0 ignores conditions, and writes anywhere."""
+    program = POSITIONS[name]
+    f = tc.define(program.text).single()
+    kernel = f.compile(*program.specs(), target="opencl")
     for sizes in program.calls():
         agree(f, kernel, program.arrays(sizes))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib.resources import files
 
 from tc.codegen.printer.context import context_of, one_after_another
@@ -18,7 +19,10 @@ from tc.codegen.printer.source import (
 )
 from tc.codegen.text.dialect import CUDA, OPENCL, Dialect
 from tc.codegen.text.names import names_of
+from tc.polyhedral.analysis.ranges import size_ranges
+from tc.polyhedral.generate.sink_guards import sink_guards
 from tc.polyhedral.ir.loops import Barrier, Block, LoopProgram, leaves
+from tc.polyhedral.proof.verify_sunk_guards import prove_sunk_guards
 
 
 def cuda_source(program: LoopProgram) -> KernelSource:
@@ -33,8 +37,15 @@ def _copies_asynchronously(program: LoopProgram) -> bool:
 
 
 def opencl_source(program: LoopProgram) -> KernelSource:
-    """OpenCL C 1.2, to be compiled without any option that gives up IEEE values."""
+    """OpenCL C 1.2, to be compiled without any option that gives up IEEE values.
+
+    No barrier is in a branch that depends on open sizes: behind one, PoCL 3.0 ignores conditions.
+    """
     program = in_blocks(program)
+    if program.sizes:
+        root = sink_guards(program.root, size_ranges(program.sizes))
+        prove_sunk_guards(program, root)
+        program = replace(program, root=root)
     return with_narrow_indices(lambda dialect: _source(program, dialect, ("opencl.h",)), OPENCL)
 
 
