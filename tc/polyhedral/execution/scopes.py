@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from collections.abc import Sequence as Items
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Final, TypeAlias, assert_never
 
 import islpy as isl
@@ -95,15 +96,21 @@ class Scopes:
                 found = times if found is None else found.union(times)
         return None if found is None else found.coalesce()
 
+    @LazyAttribute
+    def _begins(self) -> list[int]:
+        """The first dimension of every level."""
+        return [0, *accumulate(map(len, self._levels))]
+
     def _selected(self, time: Time, at: tuple[int, ...]) -> tuple[int | None, ...]:
         """The dimensions at these of the levels, padded with None to what all that are compared have."""
-        begins = [sum(map(len, self._levels[:level])) for level in at]
         selected: list[int | None] = []
         for number, sorts in enumerate(self._common):
-            own = time[at[number]][0] if number < len(at) else None
-            selected += [
-                begins[number] + self._levels[at[number]].index(sort) if sort is own else None for sort in sorts
-            ]
+            if number >= len(at):
+                selected += [None] * len(sorts)
+                continue
+            level, own = at[number], time[at[number]][0]
+            position = self._begins[level] + self._levels[level].index(own)
+            selected += [position if sort is own else None for sort in sorts]
         return tuple(selected)
 
 

@@ -14,10 +14,7 @@ from collections.abc import Sequence as Items
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from tc.polyhedral.schedule.hulls import Hull, Number, Variable
-
-# An iterator of a statement.
-Own: TypeAlias = tuple[str, int]
+from tc.polyhedral.schedule.hulls import Hull, Number, Own, Variable
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +91,8 @@ def _classes(moving: Moving, hulls: Items[Hull]) -> list[list[Own]]:
     sets, known = _Sets(every), frozenset(every)
     fixed: list[Own] = []
     for hull in hulls:
-        for direction in _directions(hull):
-            moved = [own for own in _by_statement(direction, hull) if own in known]
+        for moves in hull.moves:
+            moved = [own for own in moves if own in known]
             if len(moved) == 1:
                 fixed += moved
             elif len(moved) == 2:
@@ -106,20 +103,6 @@ def _classes(moving: Moving, hulls: Items[Hull]) -> list[list[Own]]:
         if (found := sets.find(own)) not in out:
             classes.setdefault(found, []).append(own)
     return list(classes.values())
-
-
-def _directions(hull: Hull) -> Iterable[Mapping[Variable, Number]]:
-    """Along which functions that coincide are equal at both ends; of one statement, they are so at every point, too."""
-    return (hull.point, *hull.directions) if hull.first == hull.second else hull.directions
-
-
-def _by_statement(direction: Mapping[Variable, Number], hull: Hull) -> list[Own]:
-    """The iterators that move, with both ends of a pair of one statement taken together."""
-    names, moved = (hull.first, hull.second), dict[Own, Number]()
-    for (end, position), value in direction.items():
-        own = names[end], position
-        moved[own] = moved.get(own, 0) + (value if end else -value)
-    return [own for own, value in moved.items() if value]
 
 
 def _steps(own: Items[Own], moving: Moving, hulls: Items[Hull]) -> Mapping[str, list[tuple[str, Number]]] | None:

@@ -19,6 +19,8 @@ Row: TypeAlias = list[Number]
 
 # An iterator of one end of a pair: 0 for the first end, 1 for the second.
 Variable: TypeAlias = tuple[int, int]
+# An iterator of a statement.
+Own: TypeAlias = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +28,16 @@ class Hull:
     """The affine hull of the pairs of two statements, for all sizes.
 
     ``point``: one of its points, where sizes are 0.  ``directions``, and those along which sizes change, ``growing``,
-    span it.  What is not among them is 0; sizes themselves are left out.
+    span it.  What is not among them is 0; sizes themselves are left out.  ``moves``: of each direction along which what
+    coincides stays equal at both ends, the iterators that move, with both ends of one statement taken together.
     """
 
     first: str
     second: str
     point: Mapping[Variable, Number]
     directions: tuple[Mapping[Variable, Number], ...]
-    growing: tuple[Mapping[Variable, Number], ...] = ()
+    growing: tuple[Mapping[Variable, Number], ...]
+    moves: tuple[tuple[Own, ...], ...]
 
 
 def hull_of(pairs: isl.Map) -> Hull | None:
@@ -59,7 +63,18 @@ def hull_of(pairs: isl.Map) -> Hull | None:
         if own:
             (directions if moved in variables else growing).append(own)
     first, second = (str(pairs.get_tuple_name(side)) for side in (isl.dim_type.in_, isl.dim_type.out))
-    return Hull(first, second, point, tuple(directions), tuple(growing))
+    # Of one statement, functions that coincide are equal at both ends of any pair, too.
+    equal = [point, *directions] if first == second else directions
+    moves = tuple(_moved(direction, (first, second)) for direction in equal)
+    return Hull(first, second, point, tuple(directions), tuple(growing), moves)
+
+
+def _moved(direction: Mapping[Variable, Number], names: tuple[str, str]) -> tuple[Own, ...]:
+    moved: dict[Own, Number] = {}
+    for (end, position), value in direction.items():
+        own = names[end], position
+        moved[own] = moved.get(own, 0) + (value if end else -value)
+    return tuple(own for own, value in moved.items() if value)
 
 
 def equations_of(domain: isl.Set) -> Mapping[int, Row]:
@@ -113,6 +128,8 @@ def _quotient(value: Number, divisor: Number) -> Number:
 
 def is_combination(row: Items[Number], others: Items[Items[Number]]) -> bool:
     """Whether a row is a linear combination of others."""
+    if any(value and not any(other[column] for other in others) for column, value in enumerate(row)):
+        return False
     left = list(row)
     for column, pivot in reduced([list(other) for other in others], len(left)).items():
         left = _without(left, pivot, column)
