@@ -52,6 +52,7 @@ def _sections(compilation: Compilation, stages: tuple[Stage, ...], decision: str
     layouts = [(buffer.name, buffer.layout) for buffer in compilation.buffers]
     yield "buffers", "\n".join(_buffers(compilation.specialization, layouts))
     yield "statements", _stage(stages, "scop")
+    yield "recurrences", _stage(stages, "recurrences")
     yield "scans", _stage(stages, "scans")
     yield "scatters", _stage(stages, "scatters")
     yield "schedule", _stage(stages, "schedule")

@@ -91,9 +91,14 @@ def plan_of(
     counted = with_counts(specialization) if options.check_indices else specialization
     shares = plan_scatters(counted, options.schedule, sharers)
     scans = _scanning(machine) if options.schedule.scans else None
-    deterministic = options.numerics.deterministic
     return replace(
-        plan, wide=wide, scans=scans, shares=shares, counts=options.check_indices, deterministic=deterministic
+        plan,
+        wide=wide,
+        scans=scans,
+        recurrences=_scanning(machine) if options.numerics.reassociate else None,
+        shares=shares,
+        counts=options.check_indices,
+        deterministic=options.numerics.deterministic,
     )
 
 

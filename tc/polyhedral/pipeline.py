@@ -221,7 +221,12 @@ class _Run:
 
     def done_to_statements(self, plan: Plan) -> None:
         """Says what became of those that are computed in another way."""
-        for name, rewritten in (("scans", self.schedules.scans(plan)), ("scatters", plan.shares)):
+        done = (
+            ("recurrences", self.schedules.recurrences(plan)),
+            ("scans", self.schedules.scans(plan)),
+            ("scatters", plan.shares),
+        )
+        for name, rewritten in done:
             if rewritten:
                 self.done(name, "\n".join(map(str, rewritten)))
 

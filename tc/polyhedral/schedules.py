@@ -12,14 +12,17 @@ from tc.base.errors import OptionsError
 from tc.language.isl.session import MAX_OPERATIONS, budget_told, is_out_of_operations
 from tc.language.program.specialization import Specialization
 from tc.polyhedral.gpu.mapping.split_plan import Plan, Whose
+from tc.polyhedral.ir.recurrences import LinearRecurrence
 from tc.polyhedral.ir.scans import Grown
 from tc.polyhedral.ir.scop import Scop, build_scop
 from tc.polyhedral.ir.tree import ScheduleTree
 from tc.polyhedral.proof.verify_initialization import prove_initialization
+from tc.polyhedral.proof.verify_recurrences import prove_recurrences
 from tc.polyhedral.proof.verify_scans import prove_scans
 from tc.polyhedral.proof.verify_shares import prove_shares
 from tc.polyhedral.proof.verify_split import prove_split
 from tc.polyhedral.schedule.counted import with_counts
+from tc.polyhedral.schedule.linear_recurrences import part_recurrences
 from tc.polyhedral.schedule.scan import Scanning, scan_reductions
 from tc.polyhedral.schedule.scatter import share_scatters
 from tc.polyhedral.schedule.schedule import schedule_scop, untransformed_tree
@@ -54,7 +57,8 @@ class Schedules:
             self.max_operations, self._to_schedule = max_operations, max_operations // 2
         self._scops: dict[Plan, Scop] = {}
         self._schedules: dict[tuple[Fusion, Plan], ScheduleTree] = {}
-        self._with_scans: dict[Scanning, tuple[Specialization, tuple[Grown, ...]]] = {}
+        self._with_parts: dict[Scanning, tuple[Specialization, tuple[LinearRecurrence, ...]]] = {}
+        self._with_scans: dict[tuple[Scanning, Scanning | None], tuple[Specialization, tuple[Grown, ...]]] = {}
         self._unscheduled: set[tuple[Fusion, Plan]] = set()
 
     def scop(self, context: isl.Context, plan: Plan) -> Scop:
@@ -79,7 +83,7 @@ class Schedules:
         """
         between_kernels = frozenset[str]()
         parts: dict[str, str] = {}
-        found = self.specialization if plan.scans is None else self._scanned(plan.scans, context)
+        found = self._scanned(plan, context)
         among = frozenset(s.name for s in found.program.statements) if plan.among is None else plan.among
         whose = {Whose.REDUCTIONS: among}
         for step in plan.steps:
@@ -103,22 +107,40 @@ class Schedules:
                 parts |= {done.total: parts[done.statement] for done in splits if done.statement in parts}
         return found, between_kernels, MappingProxyType(parts)
 
-    def _scanned(self, scanning: Scanning, context: isl.Context) -> Specialization:
+    def _in_parts(self, plan: Plan, context: isl.Context) -> Specialization:
+        """The program with linear recurrences in parts, proven."""
+        if plan.recurrences is None:
+            return self.specialization
+        if plan.recurrences not in self._with_parts:
+            changed, made = part_recurrences(self.specialization, context, plan.recurrences)
+            prove_recurrences(self.specialization, changed, made, context)
+            self._with_parts[plan.recurrences] = changed, made
+        return self._with_parts[plan.recurrences][0]
+
+    def _scanned(self, plan: Plan, context: isl.Context) -> Specialization:
         """The program with scans, proven; what is carried between blocks of one may be the next."""
-        if scanning not in self._with_scans:
-            found, every = self.specialization, list[Grown]()
+        found = self._in_parts(plan, context)
+        if plan.scans is None:
+            return found
+        key = plan.scans, plan.recurrences
+        if key not in self._with_scans:
+            every = list[Grown]()
             while True:
-                changed, scans = scan_reductions(found, context, scanning)
+                changed, scans = scan_reductions(found, context, plan.scans)
                 prove_scans(found, changed, scans, context)
                 if not scans:
                     break
                 found, every = changed, [*every, *scans]
-            self._with_scans[scanning] = found, tuple(every)
-        return self._with_scans[scanning][0]
+            self._with_scans[key] = found, tuple(every)
+        return self._with_scans[key][0]
 
     def scans(self, plan: Plan) -> tuple[Grown, ...]:
         """What is computed as a scan, in the statements that were asked for before."""
-        return () if plan.scans is None else self._with_scans[plan.scans][1]
+        return () if plan.scans is None else self._with_scans[plan.scans, plan.recurrences][1]
+
+    def recurrences(self, plan: Plan) -> tuple[LinearRecurrence, ...]:
+        """What is computed in parts, in the statements that were asked for before."""
+        return () if plan.recurrences is None else self._with_parts[plan.recurrences][1]
 
     def schedule(self, fusion: Fusion, context: isl.Context, plan: Plan) -> ScheduleTree:
         """isl's schedule if its budget suffices for it, else the program's own order."""

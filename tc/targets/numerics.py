@@ -15,11 +15,19 @@ class Numerics(Written):
     updates, in whatever order threads come.  Errors stay within the oracle's bounds, but for subnormal ``float32``
     numbers, which NVIDIA's GPUs add up as zeros there.  Other kernels gain nothing by it.
 
+    ``reassociate``: linear recurrences ``h(t+1) = a(t) h(t) + b(t)`` of ``float32`` with few rows and many steps may be
+    computed in parts, which do not wait for each other (*Blocks* in ``docs/language.md``).  Parts are carried in
+    float64, and the bits are the same in every call; but where the product of many ``a`` leaves the range of float64,
+    the result may be NaN.
+
     No search changes it, and a kernel with one is never taken for a kernel with another one.
     """
 
     deterministic: bool = True
+    reassociate: bool = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.deterministic, bool):
-            raise OptionsError(f"deterministic must be True or False, got {self.deterministic!r}")
+        for name in ("deterministic", "reassociate"):
+            value = getattr(self, name)
+            if not isinstance(value, bool):
+                raise OptionsError(f"{name} must be True or False, got {value!r}")

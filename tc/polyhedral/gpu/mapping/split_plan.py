@@ -50,9 +50,10 @@ class Plan:
     ``parts``: partial results in the threads of a block, by step.  ``blocks``: that share each reduction (split-K).
     ``among``: the names of the statements that are split; None for all.  ``required_parts``, ``required_blocks``: they
     were asked for explicitly.  ``lanes``: the lanes of a warp combine their partial results by shuffles.  ``wide``: the
-    statements whose sums are accumulated in float64 in memory.  ``scans``: what grows is computed as a scan, and how,
-    before anything is split.  ``shares``: how scatters are shared.  ``counts``: indices that are
-    declared distinct are counted, and checked.  ``deterministic``: atomic updates do not depend on their order.
+    statements whose sums are accumulated in float64 in memory.  ``recurrences``: which linear ones are in parts, before
+    all else.  ``scans``: what grows is computed as a scan, and how, before anything is split.  ``shares``: how scatters
+    are shared.  ``counts``: indices that are declared distinct are counted, and checked.  ``deterministic``: atomic
+    updates do not depend on their order.
     """
 
     parts: tuple[int, ...] = ()
@@ -63,6 +64,7 @@ class Plan:
     lanes: bool = False
     wide: frozenset[str] = frozenset()
     scans: Scanning | None = None
+    recurrences: Scanning | None = None
     shares: tuple[Share, ...] = ()
     counts: bool = False
     deterministic: bool = True
