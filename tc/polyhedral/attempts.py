@@ -95,7 +95,7 @@ def plan_of(
         plan,
         wide=wide,
         scans=scans,
-        recurrences=_scanning(machine) if options.numerics.reassociate else None,
+        recurrences=_parting(machine) if options.numerics.reassociate else None,
         shares=shares,
         counts=options.check_indices,
         deterministic=options.numerics.deterministic,
@@ -120,6 +120,12 @@ def _scanning(machine: Machine) -> Scanning:
             return Scanning(machine.enough_blocks * machine.block_threads, _STEPS_OF_THREADS, _WORTH_THREADS)
         case _:
             assert_never(machine)
+
+
+def _parting(machine: Machine) -> Scanning:
+    """Which linear recurrences are in parts: processors have something to do between the steps of two rows."""
+    scanning = _scanning(machine)
+    return replace(scanning, rows=2) if isinstance(machine, CpuMachine) else scanning
 
 
 # The most partial results of scatters: enough for the cores of most machines, and for the threads of a GPU.

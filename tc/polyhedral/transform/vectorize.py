@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import assert_never
+from typing import Final, assert_never
 
 import islpy as isl
 
 from tc.base.types import computation_type
+from tc.language.program.program import Read, walk
 from tc.language.program.specialization import Layout
 from tc.polyhedral.analysis.extents import extent_of
 from tc.polyhedral.analysis.lanes import VECTORS, cut_lanes
@@ -24,6 +25,8 @@ from tc.polyhedral.transform.tile import is_register
 
 # A loop shorter than this does not fill the lanes of a vector register.
 SHORT = 8
+# Elements of which a vector loop leaves so many out between two makes GCC 12 compile for minutes.
+_FAR: Final = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +57,24 @@ def preference(
             return None
         if not member.coincident and not _accumulates(body, layouts, iterator):
             return None
+        if statement.blocks and _is_far(body, layouts, iterator):
+            return None
         scattered += scattered_accesses(body, layouts, iterator)
     extent = extent_of(member.function, domain)
     if extent < 2:
         return None
     return Preference(scattered + (extent < SHORT), not member.coincident, -extent)
+
+
+def _is_far(body: StatementBody, layouts: Mapping[str, Layout], iterator: str) -> bool:
+    """Whether some element is far from the next one along an iterator.
+
+    Outside of blocks, such a loop is hardly ever the innermost one.
+    """
+    reads = (part for part in walk(body.value) if isinstance(part, Read))
+    accesses = ((body.target, body.subscripts), *((read.tensor, read.subscripts) for read in reads))
+    steps = (stride(subscripts, layouts[tensor], iterator) for tensor, subscripts in accesses)
+    return any(step is not None and abs(step) >= _FAR for step in steps)
 
 
 def _nesting(member: Member, body: StatementBody) -> tuple[int, bool]:
