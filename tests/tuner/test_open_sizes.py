@@ -189,6 +189,22 @@ def test_a_winner_serves_all_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
         mm(*operands(34))
 
 
+@pytest.mark.slow
+def test_several_sizes_may_be_open_in_any_dimension(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Indices of the arrays that candidates are checked on are in range for the smaller sizes, too."""
+    text = "def f(float(E,D) T, int32(B) I, float(D,N) W) -> (O) { O(b,n) +=! T(I(b),d) * W(d,n) }"
+    f, opened = tc.define(text).single(), tuple(map(tc.dynamic, (9, 17, 14, 21)))
+    e, d, b, n = opened
+    found = f.tune((e, d), (b,), (d, n), budget="2 trials", jobs=1, seed=1, progress=False)
+    assert not found.failures
+    compile_nothing(monkeypatch)
+    random = np.random.default_rng(0)
+    for rows, depth, batch, columns in ((9, 17, 14, 21), (1, 1, 1, 1), (5, 16, 3, 20)):
+        table, weights = (random.integers(-4, 5, s).astype(np.float32) for s in ((rows, depth), (depth, columns)))
+        index = random.integers(0, rows, batch).astype(np.int32)
+        np.testing.assert_array_equal(f(table, index, weights), table[index] @ weights)
+
+
 def test_specs_arrays_and_scalars_may_be_mixed(monkeypatch: pytest.MonkeyPatch) -> None:
     """With strides, a structural scalar, a result that is read first, and one whose extent depends on the size."""
     f = tc.define("""
