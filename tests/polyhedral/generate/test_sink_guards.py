@@ -19,6 +19,8 @@ from tc.polyhedral.ir.loops import (
     Block,
     Guard,
     IndexLiteral,
+    IndexOperation,
+    IndexOperator,
     Leaf,
     Loop,
     LoopProgram,
@@ -98,3 +100,23 @@ def test_what_changes_something_is_refused(turned: LoopProgram) -> None:
     # A barrier that runs in fewer places.
     with pytest.raises(VerificationError, match=r"moved rightly: those around barrier0"):
         prove_sunk_guards(replace(turned, root=sunk), turned.root)
+
+
+def test_barriers_that_some_threads_pass_are_refused(turned: LoopProgram) -> None:
+    """They run wherever they did, and elsewhere: on a condition that may be different for the threads of a block."""
+
+    def guarded(tree: LoopTree) -> LoopTree:
+        match tree:
+            case Barrier():
+                always = IndexOperation(IndexOperator.LESS_EQUAL, (IndexLiteral(0), IndexLiteral(1)))
+                return Guard(always, tree, None)
+            case Block(children):
+                return Block(tuple(map(guarded, children)))
+            case Loop() | Allocation():
+                return replace(tree, body=guarded(tree.body))
+            case Guard() | Leaf():
+                return tree
+
+    sunk = guarded(sink_guards(turned.root, size_ranges(turned.sizes)))
+    with pytest.raises(VerificationError, match=r"moved rightly: those around barrier0"):
+        prove_sunk_guards(turned, sunk)
