@@ -38,9 +38,12 @@ def _runs(name: str) -> bool:
 
 
 def draw_options(source: Source, target: str, *, scatters: bool = False) -> Options:
-    """Every option at random, or now and then none; ``scatters``: also how these are shared."""
+    """Every option at random, or now and then none; ``scatters``: also how these are shared, and in which order."""
     options = _drawn(source, target)
-    if not scatters or source.chance(0.4):
+    if not scatters:
+        return options
+    options = replace(options, numerics=tc.Numerics(deterministic=source.chance(0.7)))
+    if source.chance(0.4):
         return options
     count, schedule = source.choice([1, 2, 3, 5, 16]), options.schedule
     owned = replace(schedule, scatter_owners=count)
