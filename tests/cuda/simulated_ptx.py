@@ -27,7 +27,7 @@ from tests.turns import every
 GPU = simulator()
 COMPILE = nvrtc.compile_cuda
 # Every so many of the corpus.
-STEP = 72
+STEP = 144
 
 
 def compile_and_translate(source: str, architecture: str) -> Any:
