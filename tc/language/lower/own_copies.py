@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tc.grammar.syntax import UnaryOperator
+from tc.language.algebra.extents import Writing, written_extent
+from tc.language.algebra.polynomial import Atoms
 from tc.language.algebra.rewriting import fresh_name
 from tc.language.draft.rules import is_piecewise_affine
 from tc.language.program.guards import GuardedRead, guarded_reads
@@ -30,6 +32,9 @@ from tc.language.program.program import (
     rebuild,
     walk,
 )
+from tc.language.program.written_elements import chosen_by
+from tc.language.prove.leaving import intervals_of
+from tc.language.prove.written import gives_elements
 from tc.language.prove.written_before import may_be_overwritten
 
 
@@ -102,9 +107,8 @@ class _Copier:
             if not is_piecewise_affine(condition) or not iterators_in((condition,)) <= known:
                 return None
             conditions.append(condition if value else Unary(UnaryOperator.NOT, condition, condition.type))
-        shape = tuple(iterator.end for iterator in kept)
         subscripts = tuple(IteratorReference(iterator.name) for iterator in kept)
-        return self.copy(statement, shape, (*statement.sequence, *kept), tuple(conditions), subscripts, read)
+        return self.copy(statement, (*statement.sequence, *kept), tuple(conditions), subscripts, read)
 
     def copy_of_all(self, statement: Statement) -> Statement:
         """A copy of the whole target."""
@@ -117,12 +121,11 @@ class _Copier:
             taken.add(iterators[-1].name)
         subscripts = tuple(IteratorReference(iterator.name) for iterator in iterators)
         value = Read(tensor.name, subscripts, tensor.type)
-        return self.copy(statement, tensor.shape, (*statement.sequence, *iterators), (), subscripts, value)
+        return self.copy(statement, (*statement.sequence, *iterators), (), subscripts, value)
 
     def copy(
         self,
         statement: Statement,
-        shape: tuple[Expression, ...],
         iterators: tuple[IterationVariable, ...],
         conditions: tuple[Expression, ...],
         subscripts: tuple[Expression, ...],
@@ -133,8 +136,7 @@ class _Copier:
         taken = {*(t.name for t in self.tensors), *self.program.sizes, *(s.name for s in self.program.scalars)}
         taken |= {iterator.name for s in self.program.statements for iterator in s.iterators}
         name = fresh_name(f"{statement.target}_before", taken)
-        self.tensors.append(Tensor(name, value.type, shape, Role.TEMPORARY, origin))
-        return replace(
+        copied = replace(
             statement,
             iterators=iterators,
             conditions=conditions,
@@ -146,6 +148,18 @@ class _Copier:
             required=(),
             origin=origin,
         )
+        self.tensors.append(Tensor(name, value.type, self.shape_of(copied), Role.TEMPORARY, origin))
+        return copied
+
+    def shape_of(self, copy: Statement) -> tuple[Expression, ...]:
+        """The extents of what a copy writes, which are those of a definition that has the copy as a statement."""
+        atoms = Atoms(self.program.sizes)
+        written, gives, ranges = chosen_by(copy.subscripts), gives_elements(copy), intervals_of(copy, atoms)
+        writings = (
+            Writing(copy.target, dimension, subscript, written, ranges, copy.conditions, gives)
+            for dimension, subscript in enumerate(copy.subscripts)
+        )
+        return tuple(atoms.expression(written_extent(writing, atoms)) for writing in writings)
 
 
 def _with_reads(expression: Expression, copies: Mapping[Read, Read]) -> Expression:

@@ -37,6 +37,7 @@ def test_iterators_of_blocks_come_first_and_all_statements_share_one_value() -> 
     [
         RNN,
         definition("for s in 0:3 { for t in s:M { a(s) +=! A(t,n) O(t) = a(s) where t > s } O(0) = a(s) }"),
+        definition("O(m) = A(m,0) for t in 0:3 { O(m) = (m >= 1 ? O(m-1) : O(m+1)) where m in 0:M-1 }"),
         definition("O(m) = A(m,0) for k in 0:N { O(m) min= A(m,k) + O(0) } for k in 0:N { O(m) += A(m,k) }"),
         RNN
         + "def two(float(T,B,H) t, float(H,H) W, float(B,H) h0) -> (O) { h = rnn(t, W, W, h0)\n O(s) +=! h(s,b,j) }",
