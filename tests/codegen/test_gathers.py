@@ -10,7 +10,6 @@ import pytest
 
 from tc.base.faults import Check
 from tc.base.types import ScalarType
-from tc.codegen.printer.expressions import is_proven_inside
 from tc.codegen.printer.source import c_source
 from tc.language.isl.affine import Frame, affine_function
 from tc.language.program.program import (
@@ -23,6 +22,7 @@ from tc.language.program.program import (
     ScalarReference,
     Select,
 )
+from tc.language.program.proven_inside import is_proven_inside
 from tc.polyhedral.ir.loops import LoopProgram
 from tests.codegen.build import binary, buffer, integer, negate, pointwise, read
 from tests.codegen.harness import VECTOR_BYTES, Array, dtype_of, run

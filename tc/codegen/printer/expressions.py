@@ -39,6 +39,7 @@ from tc.language.program.program import (
     iterators_in,
     walk,
 )
+from tc.language.program.proven_inside import is_proven_inside
 from tc.language.program.specialization import Layout, OpenStride, Sizes
 from tc.polyhedral.analysis.offsets import Arguments, Forms, LinearForm, recombined, subscript_form
 from tc.polyhedral.analysis.ranges import Ranges
@@ -434,30 +435,6 @@ class ExpressionPrinter:
             return call(f"tc_{target}_from_{source}", value)
         exact = ScalarType.FLOAT32 if source.itemsize < 4 else ScalarType.FLOAT64
         return call(f"tc_{target}_from_{exact}", cast(self._dialect.values[exact], value))
-
-
-def is_proven_inside(expression: Expression) -> bool:
-    """Whether a subscript was proven to lie inside its tensor: an affine function of the iterators.
-
-    The test is syntactic and narrower than the proof; what it does not recognize is checked at run time.
-    """
-    match expression:
-        case Literal(_, type):
-            return type.is_integer
-        case IteratorReference() | SizeReference():
-            return True
-        case Unary(UnaryOperator.NEGATE, operand):
-            return is_proven_inside(operand)
-        case Binary(BinaryOperator.ADD | BinaryOperator.SUBTRACT, left, right):
-            return is_proven_inside(left) and is_proven_inside(right)
-        case Binary(BinaryOperator.MULTIPLY, left, right):
-            return (is_proven_inside(left) and isinstance(right, Literal)) or (
-                isinstance(left, Literal) and is_proven_inside(right)
-            )
-        case Binary(BinaryOperator.DIVIDE | BinaryOperator.REMAINDER, dividend, Literal(value)):
-            return value != 0 and is_proven_inside(dividend)
-        case _:
-            return False
 
 
 def _is_integer_literal(expression: Expression) -> TypeGuard[Literal]:

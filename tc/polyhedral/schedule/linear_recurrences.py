@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import islpy as isl
@@ -150,26 +150,18 @@ class _Parting:
 
     def in_parts(self, statement: Statement, read: Read) -> list[Statement]:
         """The statements that stand for one."""
-        step, *rest = statement.iterators
-        steps = _count(step) or 0
-        length = self.scanning.length(steps)
-        parts = -(-steps // length)
-        taken = {iterator.name for iterator in statement.iterators}
-        part = IterationVariable(fresh_name(f"{step.name}_part", taken), _number(0), _number(parts))
-        inner = IterationVariable(fresh_name(f"{step.name}_step", taken), _number(0), _number(length))
-        number = _sum(_times(IteratorReference(part.name), length), IteratorReference(inner.name))
-        values: Mapping[str, Expression] = {step.name: number}
-        inside = () if steps == parts * length else (_less(number, steps),)
+        cut = _cut(statement, self.scanning)
+        part, rest, values = cut.part, cut.rest, {cut.step.name: cut.number}
         places = tuple(IteratorReference(iterator.name) for iterator in rest)
-        shape = (parts, *(_count(iterator) or 0 for iterator in rest))
+        shape = (cut.count, *(_count(iterator) or 0 for iterator in rest))
         factors, offsets, carries, states = (
             self.tensor(statement, kind, shape, type)
             for kind, type in (("factors", _CARRIED), ("offsets", _CARRIED), ("carries", _CARRIED), ("states", None))
         )
         at = (IteratorReference(part.name), *places)
         base = replace(statement, blocks=(), iterators=(part, *rest), subscripts=at)
-        walked = replace(base, iterators=(inner, part, *rest), conditions=inside)
-        before = (replace(part, end=_number(parts - 1)), *rest)
+        walked = replace(base, iterators=(cut.inner, part, *rest), conditions=cut.inside)
+        before = (replace(part, end=_number(cut.count - 1)), *rest)
 
         def linear(state: Tensor, *, homogeneous: bool) -> Expression:
             own = Read(state.name, at, state.type)
@@ -183,7 +175,7 @@ class _Parting:
         next_part = (_sum(IteratorReference(part.name), _number(1)), *places)
         moved = Binary(BinaryOperator.MULTIPLY, carried(factors), carried(carries), _CARRIED)
         going_on = Binary(BinaryOperator.ADD, moved, carried(offsets), _CARRIED)
-        first = in_terms_of(read, {step.name: _number(0)})
+        first = in_terms_of(read, {cut.step.name: _number(0)})
         state = Read(states.name, at, states.type)
         again = _replaced(in_terms_of(statement.value, values), in_terms_of(read, values), state)
         own, between, last = (self.block() for _ in range(3))
@@ -195,7 +187,7 @@ class _Parting:
             replace(walked, target=offsets.name, value=linear(offsets, homogeneous=False), blocks=own),
             replace(
                 base,
-                iterators=tuple(rest),
+                iterators=rest,
                 target=carries.name,
                 subscripts=(_number(0), *places),
                 value=Cast(first, _CARRIED),
@@ -205,19 +197,26 @@ class _Parting:
             replace(walked, target=states.name, value=again, blocks=last),
             replace(walked, subscripts=stored, value=state, blocks=last),
         ]
+        return self.recorded(statement, cut, (factors, offsets, carries, states), made)
+
+    def recorded(
+        self, statement: Statement, cut: _Cut, tensors: tuple[Tensor, Tensor, Tensor, Tensor], made: list[Statement]
+    ) -> list[Statement]:
+        """The statements under names of their own, noted for the proof; ``tensors``: in the order of the note."""
         named = [replace(one, name=self.named(statement, suffix)) for one, suffix in zip(made, _SUFFIXES, strict=True)]
         origin = DerivedOrigin("a linear recurrence in parts", statement.origin)
+        factors, offsets, carries, states = (tensor.name for tensor in tensors)
         self.done.append(
             LinearRecurrence(
                 statement.name,
-                step.name,
-                number,
-                part.name,
-                inner.name,
-                factors.name,
-                offsets.name,
-                carries.name,
-                states.name,
+                cut.step.name,
+                cut.number,
+                cut.part.name,
+                cut.inner.name,
+                factors,
+                offsets,
+                carries,
+                states,
                 tuple(one.name for one in named),
             )
         )
@@ -254,6 +253,36 @@ _SUFFIXES: Final = (
     "states",
     "store",
 )
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """How the loop ``step`` around the loops ``rest`` is cut into ``count`` parts.
+
+    ``part`` and ``inner`` count parts and the steps of one; ``number``: what ``step`` is there; ``inside``: what is
+    true of all steps that there are beside the ends of these loops.
+    """
+
+    step: IterationVariable
+    rest: tuple[IterationVariable, ...]
+    count: int
+    part: IterationVariable
+    inner: IterationVariable
+    number: Expression
+    inside: tuple[Expression, ...]
+
+
+def _cut(statement: Statement, scanning: Scanning) -> _Cut:
+    step, *rest = statement.iterators
+    steps = _count(step) or 0
+    length = scanning.length(steps)
+    count = -(-steps // length)
+    taken = {iterator.name for iterator in statement.iterators}
+    part = IterationVariable(fresh_name(f"{step.name}_part", taken), _number(0), _number(count))
+    inner = IterationVariable(fresh_name(f"{step.name}_step", taken), _number(0), _number(length))
+    number = _sum(_times(IteratorReference(part.name), length), IteratorReference(inner.name))
+    inside = () if steps == count * length else (_less(number, steps),)
+    return _Cut(step, tuple(rest), count, part, inner, number, inside)
 
 
 def _linear(
