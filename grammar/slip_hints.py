@@ -5,18 +5,18 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Sequence, Set
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
 from lark import Token
 
 from tc.base.errors import line_and_column, nearest
+from tc.base.frozen import frozen
 from tc.grammar.slips import HEADS, STATEMENTS, find_slip
 from tc.grammar.syntax_builder import ARG_REDUCTION, span_of
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place:
     """Where the parser stopped: ``found`` stands at ``position``, empty at the end of the text."""
 

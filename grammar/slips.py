@@ -7,15 +7,16 @@ Where a pattern has a group ``at``, the place is where that group begins.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
+
+from tc.base.frozen import frozen
 
 _BEFORE: Final = 160
 _BEHIND: Final = 80
 _COMMENT: Final = re.compile(r"#[^\r\n]*")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Slip:
     r"""``pattern``: what is written.  ``hint``: what to write, with ``\g<name>`` for the groups of the pattern."""
 

@@ -6,11 +6,12 @@ Nodes compare by what they say, not by where they stand: spans are excluded from
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import TypeAlias
 
 from tc.base.errors import Span
+from tc.base.frozen import frozen
 
 
 class UnaryOperator(Enum):
@@ -52,7 +53,7 @@ class Assignment(Enum):
     MAXIMUM_INITIALIZED = "max=!"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Number:
     """A literal in C syntax; ``value`` is an int, or a float where the text has a point, exponent or ``f``."""
 
@@ -60,7 +61,7 @@ class Number:
     span: Span = field(compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Name:
     """A bare identifier: an iterator, a size, a scalar argument, or (in calls) a tensor."""
 
@@ -68,7 +69,7 @@ class Name:
     span: Span = field(compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Extent:
     """``T.0``: the size of one dimension of a tensor."""
 
@@ -77,7 +78,7 @@ class Extent:
     span: Span = field(compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Apply:
     """``f(e, ...)``: tensor access, builtin function, cast or call of a definition; checking decides."""
 
@@ -87,7 +88,7 @@ class Apply:
     name_span: Span = field(compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unary:
     """An operator before its operand."""
 
@@ -96,7 +97,7 @@ class Unary:
     span: Span = field(compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Binary:
     """An operator between its operands."""
 
@@ -106,7 +107,7 @@ class Binary:
     span: Span = field(compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Conditional:
     """``condition ? then : otherwise``."""
 
@@ -119,7 +120,7 @@ class Conditional:
 Expression: TypeAlias = Number | Name | Extent | Apply | Unary | Binary | Conditional
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RangeClause:
     """``i in a:b`` (upper end excluded); the left side may be any affine expression."""
 
@@ -129,7 +130,7 @@ class RangeClause:
     span: Span = field(compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LetClause:
     """``x = e``: every ``x`` of the statement stands for ``e``."""
 
@@ -139,7 +140,7 @@ class LetClause:
     name_span: Span = field(compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExistsClause:
     """``exists T(i)``: the access takes part in range inference and reads nothing."""
 
@@ -147,7 +148,7 @@ class ExistsClause:
     span: Span = field(compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DistinctClause:
     """``distinct I``: no two instances find the same index in the tensor, so that ``=`` may write there."""
 
@@ -156,7 +157,7 @@ class DistinctClause:
     name_span: Span = field(compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConditionClause:
     """A boolean expression that every instance of the statement fulfils."""
 
@@ -174,7 +175,7 @@ class ArgPart(Enum):
     INDICES = "indices"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Assign:
     """``T(subscripts) op value where ...``; ``subscripts`` is None where the text has no parentheses.
 
@@ -195,7 +196,7 @@ class Assign:
     arg_part: ArgPart | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Identifier:
     """A name in a list of names."""
 
@@ -203,7 +204,7 @@ class Identifier:
     span: Span = field(compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallStatement:
     """``(C1, C2) = callee(arguments)``."""
 
@@ -213,7 +214,7 @@ class CallStatement:
     span: Span = field(compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ArgReduction:
     """``(values, indices) op (value, index) where ...``: the least or greatest value, and the least index that has it.
 
@@ -230,7 +231,7 @@ class ArgReduction:
     assignment_span: Span = field(compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Block:
     """``for iterator in begin:end { statements }`` (upper end excluded): they run in order for every value."""
 
@@ -254,7 +255,7 @@ def within_blocks(statements: Iterable[Statement]) -> Iterator[Assign | CallStat
             yield statement
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Parameter:
     """``float(M, 4) A`` or ``int sh``; ``dimensions`` is None for a scalar, sizes are names or numbers."""
 
@@ -266,7 +267,7 @@ class Parameter:
     name_span: Span = field(compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Definition:
     """``def name(parameters) -> (results) { statements }``.
 
@@ -281,7 +282,7 @@ class Definition:
     name_span: Span = field(compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Text:
     """All definitions of one source text, in order."""
 

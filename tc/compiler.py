@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar, assert_never
 
 from tc.artifact.convention import Convention, Operand
@@ -14,6 +14,7 @@ from tc.base.counted import counted
 from tc.base.decision import Decision
 from tc.base.environment import Environment
 from tc.base.errors import CompileError, OptionsError
+from tc.base.frozen import frozen
 from tc.base.interface import Interface
 from tc.base.proof import Proof
 from tc.base.stage import Stage
@@ -38,7 +39,7 @@ from tc.targets.target import CpuTarget, CudaTarget, EmulatorTarget, HostTarget,
 Made = TypeVar("Made")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Compilation:
     """Everything that is known of a kernel before it is compiled for a processor."""
 
@@ -107,7 +108,7 @@ def translate(program: Specialization | Prepared, options: Options, target: Targ
         return printed.proven()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Built:
     """A compilation and what came of it; ``stages``: all of them, that of the compiler for the target last."""
 
@@ -172,7 +173,7 @@ def _built(printed: _Printed, interface: Interface, target: Target, settings: En
     return Built(compilation, executable, (*compilation.stages, stage))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Toolchain:
     """How a source becomes a binary: beside other work."""
 
@@ -212,7 +213,7 @@ def _host_toolchain(target: HostTarget, settings: Environment) -> _Toolchain:
     return _Toolchain(compiling_c, flags)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Printed:
     """The source of loops that are not yet proven."""
 

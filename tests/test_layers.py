@@ -74,7 +74,7 @@ ROOMS = {
     ),
     "polyhedral.ir": room("base language.program language.isl language.prove", "islpy"),
     "codegen.text": room("base language.program polyhedral.ir"),
-    "polyhedral.analysis": room("grammar.syntax language.program language.isl polyhedral.ir", "islpy"),
+    "polyhedral.analysis": room("base grammar.syntax language.program language.isl polyhedral.ir", "islpy"),
     "codegen.index": room("base polyhedral.ir codegen.text polyhedral.analysis"),
     "polyhedral.schedule": room(
         "base grammar.syntax language.program language.isl language.algebra language.prove targets "
@@ -90,8 +90,8 @@ ROOMS = {
         "polyhedral.transform",
         "islpy",
     ),
-    "polyhedral.prefetch": room("language.program polyhedral.ir polyhedral.analysis"),
-    "polyhedral.execution": room("language.program language.isl polyhedral.ir polyhedral.analysis", "islpy"),
+    "polyhedral.prefetch": room("base language.program polyhedral.ir polyhedral.analysis"),
+    "polyhedral.execution": room("base language.program language.isl polyhedral.ir polyhedral.analysis", "islpy"),
     "polyhedral.generate": room(
         "base grammar.syntax language.program language.isl targets polyhedral.ir polyhedral.analysis "
         "polyhedral.transform polyhedral.execution",
@@ -157,7 +157,7 @@ ROOMS = {
         "numpy",
     ),
     "tuner.space": room("base language.program targets tuner.trial", "_typeshed"),
-    "tuner.search": room("targets tuner.trial tuner.space"),
+    "tuner.search": room("base targets tuner.trial tuner.space"),
     "tuner.session": room(
         "base language.program language.text language.lower cache.format cache.content targets runtime.host "
         "runtime.cuda runtime artifact compiler reference store tuner.trial tuner.roofline tuner.space "

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import groupby
 
+from tc.base.frozen import frozen
 from tc.cache.content.choice import chosen_variants
 from tc.cache.database.database import Session
 from tc.cache.format.ingredients import Ingredients
@@ -14,7 +14,7 @@ from tc.cache.format.rows import Row, ingredients_of, record_of
 from tc.cache.format.tables import KERNELS, MEASUREMENTS, Kept, Table, where
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Contents:
     """What a session sees of the cache at ``place``; all methods raise CacheError for damage and for bad seals."""
 

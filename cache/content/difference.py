@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+from tc.base.frozen import frozen
 from tc.cache.content.contents import Contents
 from tc.cache.content.lookup import Reader
 from tc.cache.format.ingredients import Ingredients
@@ -16,7 +16,7 @@ from tc.cache.format.tables import DIGESTS
 _Winners: TypeAlias = Mapping[tuple[str, int], tuple[str, str]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OtherWinner:
     """A kernel of both caches for which, on some machine with so many threads, another variant wins.
 
@@ -31,7 +31,7 @@ class OtherWinner:
     second: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Difference:
     """Kernels of only one of two caches, and kernels of both with other winners; empty if they run the same."""
 

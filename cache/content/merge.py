@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 
 from tc.base.errors import CacheError
+from tc.base.frozen import frozen
 from tc.cache.content.contents import Contents
 from tc.cache.content.copy_records import copy_records, counts
 from tc.cache.content.integrity import verify
@@ -16,7 +16,7 @@ from tc.cache.content.store import Store
 from tc.cache.database.place import File, place_of
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MergeReport:
     """How many rows each table has gained, by the name of the table."""
 

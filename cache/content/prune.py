@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -12,6 +11,7 @@ from typing import Final
 from sqlalchemy import Connection, bindparam, delete, select
 
 from tc.base.errors import CacheError
+from tc.base.frozen import frozen
 from tc.cache.content.contents import Contents
 from tc.cache.content.copy_records import counts
 from tc.cache.content.store import Store, iso_time
@@ -30,7 +30,7 @@ _ROOM: Final = 0.8
 _GRACE: Final = timedelta(days=1)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PruneReport:
     """How many rows went, by the name of their table, and the bytes of the file before and after (0 on a server)."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from tc.base.errors import CacheError
+from tc.base.frozen import frozen
 from tc.cache.content.insertion import Conflict, insert_kernels, insert_records
 from tc.cache.content.lookup import Reader
 from tc.cache.database.database import Database
@@ -36,7 +36,7 @@ def utc_now() -> str:
     return iso_time(datetime.now(UTC))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Store:
     """A cache that is open for writing; many threads may share one, also after a fork.
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import SQLAlchemyError
 
+from tc.base.frozen import frozen
 from tc.cache.database.database import Session
 from tc.cache.database.engine import engine_at
 from tc.cache.database.place import Server
@@ -16,7 +16,7 @@ from tc.cache.format.database_errors import told
 from tc.cache.format.rows import Row
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConnectionSession:
     """A session of ``database`` on a connection of SQLAlchemy, to a server or a file."""
 
@@ -34,7 +34,7 @@ class ConnectionSession:
                 yield dict(row)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LiveServer:
     """A database of ``database`` on a server.  Every session has a connection of its own, as for files."""
 

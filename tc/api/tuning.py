@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 from tc.artifact.definition import Definition
 from tc.base.environment import Environment
 from tc.base.errors import ArgumentError, CacheError, OptionsError
+from tc.base.frozen import frozen
 from tc.cache.content.configured import Mode, claim, configured, read_key
 from tc.cache.content.store import Store
 from tc.dispatch.arguments import bind, bind_specs
@@ -67,7 +67,7 @@ def subject_of(definition: Definition, siblings: Mapping[str, Definition], argum
     return Subject(definition, siblings, bound.signature(interface), dict(bound.scalars), arrays)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TuningRequest:
     """How to tune, as ``Comprehension.tune``, ``tc-tune`` and its files of jobs take it.
 

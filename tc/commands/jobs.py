@@ -7,13 +7,14 @@ import json
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from tc.api.definitions import parsed
 from tc.artifact.definition import Definition, Parsed
 from tc.base.errors import ArgumentError, OptionsError, TCError, nearest
+from tc.base.frozen import frozen
 from tc.base.types import ScalarType
 from tc.dispatch.arguments import bind_specs
 from tc.language.program.program import Expression, Literal, Program, SizeReference
@@ -21,7 +22,7 @@ from tc.language.program.specialization import ArraySpec, Dynamic, dynamic
 from tc.tuner.session.subject import Subject
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Job:
     """A subject at one set of sizes, which are kept as given: ``tc.dynamic`` for those that stay open."""
 
@@ -36,7 +37,7 @@ class Job:
         return f"{self.subject.definition.interface.name}({','.join(parts)})"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Request:
     """Definitions of a text, by name (none: all of them), at every set of sizes, with every element type.
 
@@ -62,7 +63,7 @@ class Request:
                 yield replace(_job(siblings[name], siblings, sizes, self.place), dtype=dtype)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JobFile:
     """A file of requests; what it says of the search counts where the command line says nothing.
 

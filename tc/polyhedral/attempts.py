@@ -7,11 +7,12 @@ was asked for exactly is never changed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, assert_never
 
 from tc.base.decision import Decision
 from tc.base.errors import OptionsError
+from tc.base.frozen import frozen
 from tc.language.program.specialization import Specialization
 from tc.polyhedral.generate.obstacles import InBuffers, LongSums, MissingInstances, Obstacle
 from tc.polyhedral.gpu.mapping.split_plan import Plan, plan_split
@@ -23,7 +24,7 @@ from tc.targets.options import CpuOptions, GpuOptions, Options
 from tc.targets.resolve import resolved
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Attempt:
     """One run of the pipeline.
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from collections.abc import Sequence as Items
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from typing import Any, Final, assert_never
 
 from tc.base.decision import Decision
 from tc.base.errors import OptionsError
+from tc.base.frozen import frozen
 from tc.polyhedral.attempts import Attempt
 from tc.polyhedral.generate.outermost_nests import OutermostNest
 from tc.polyhedral.gpu.mapping.split_plan import Plan
@@ -36,7 +37,7 @@ from tc.polyhedral.transform.tile import OUTERMOST_FIRST
 from tc.targets.options import CpuOptions, Fusion, GpuOptions, Options
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Facts:
     """What is known of the loops that were made.
 

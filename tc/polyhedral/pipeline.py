@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Final
 
 import islpy as isl
 
 from tc.base.errors import CompileError, OptionsError
+from tc.base.frozen import frozen
 from tc.base.proof import Proof
 from tc.base.stage import Stage
 from tc.language.isl.session import is_out_of_operations, isl_context
@@ -73,7 +74,7 @@ from tc.targets.machine import CpuMachine, GpuMachine, Machine
 from tc.targets.options import CpuOptions, GpuOptions, Options
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MappedProgram:
     """Loops that are proven, with what they are made with, and the trees they came from as text."""
 
@@ -111,7 +112,7 @@ def map_program(
         return generated.proven()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Generated:
     """Loops that may be printed, and must be proven before they run; ``attempt``: what they are made with, and why."""
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import EllipsisType
 from typing import TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from tc.base.frozen import frozen
 from tc.language.program.affine_form import AffineForm, affine_form
 from tc.language.program.program import Expression, IteratorReference
 from tc.reference.bounded import Array
@@ -23,7 +23,7 @@ ElementType = TypeVar("ElementType", bound=np.generic)
 Box: TypeAlias = tuple[range, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Window:
     """Ranges of the elements of a tensor of the shape ``whole``."""
 

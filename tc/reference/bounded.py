@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import EllipsisType
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from tc.base.frozen import frozen
 from tc.base.types import Kind, ScalarType
 
 Array: TypeAlias = npt.NDArray[Any]  # the element type follows the expression and is known at run time only
@@ -24,7 +25,7 @@ EXACT.flags.writeable = CERTAIN.flags.writeable = False
 ORACLE_ROUNDOFF: Final = 2.0**-52
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bounded:
     """Values of one scalar type and what is known about them; the three arrays broadcast against each other.
 

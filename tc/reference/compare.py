@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from tc.base.errors import ArgumentError
+from tc.base.frozen import frozen
 from tc.reference.bounded import Array, BoolArray, FloatArray, overflow_threshold
 from tc.reference.evaluate import Result
 
@@ -14,7 +13,7 @@ from tc.reference.evaluate import Result
 _SLACK = 1.0 + 2.0**-40
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Mismatch:
     """One element outside its bound."""
 
@@ -28,7 +27,7 @@ class Mismatch:
         return f"at ({at}): expected {self.expected!r}, got {self.actual!r}, which may differ by {self.bound:.3g}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Comparison:
     """``worst``: the greatest |actual - value| / bound over all elements, 0 for equal ones, inf where the bound is 0.
 

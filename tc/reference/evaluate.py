@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tc.base.errors import ArgumentError
+from tc.base.frozen import frozen
 from tc.base.types import ScalarType
 from tc.language.program.program import Cast, Expression, Reduction, Role, Tensor, iterators_in
 from tc.language.program.specialization import Layout, Specialization
@@ -50,7 +51,7 @@ ElementType = TypeVar("ElementType", bound=np.generic)
 _CONTRACTION_STEP = 1 << 21
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Result:
     """What a tensor must hold after a call.
 
@@ -155,7 +156,7 @@ def _result(tensor: Bounded, type: ScalarType, bounds: bool) -> Result:
 # --- statements ----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Step:
     """A statement over the box of the frame, and the window of its target for which there are arrays.
 
@@ -237,7 +238,7 @@ def _run(step: _Step, *, keeps_bounds: bool) -> Bounded:
     return after.compact() if keeps_bounds else Bounded(after.value)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Whole:
     """Arrays that are written to: of a tensor's shape, or, without bounds, its values alone.
 

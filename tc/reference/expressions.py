@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial, reduce
 from typing import assert_never
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from tc.base.counted import counted
 from tc.base.errors import ArgumentError, line_and_column
+from tc.base.frozen import frozen
 from tc.base.types import ScalarType
 from tc.grammar.syntax import BinaryOperator, UnaryOperator
 from tc.language.program.program import (
@@ -59,7 +60,7 @@ ALWAYS: BoolArray = np.ones((), dtype=np.bool_)
 ALWAYS.flags.writeable = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Frame:
     """What an expression of a statement may refer to, at the points of one box.
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from tc.base.counted import bytes_text
 from tc.base.errors import TooLargeError
+from tc.base.frozen import frozen
 from tc.language.program.program import Read, Role, Statement, Tensor, walk
 from tc.language.program.specialization import Layout, Specialization
 from tc.reference.bounded import numpy_type
@@ -25,7 +25,7 @@ _REDUCED_ELEMENTS: Final = 1 << 20
 _STEP_BYTES: Final = 24 * 8
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Need:
     """``bytes`` that the oracle needs beside the arguments; ``largest``: the tensor most of it is for, in words.
 

@@ -6,9 +6,10 @@ The statements of a block run again and again, for each of its steps.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 
+from tc.base.frozen import frozen
 from tc.language.program.program import Expression, Literal, Program, Read, Role, Statement, walk
 from tc.reference.domain import bounds_on_box, positions
 from tc.reference.expressions import Frame
@@ -60,7 +61,7 @@ def _at(statement: Statement, steps: tuple[int, ...]) -> Statement:
 # --- how long tensors are needed ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lifetime:
     """Numbers of statements.  ``first``: who uses it first.  ``last``: who uses it last; all of them, for a result.
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import reduce
 from typing import Protocol
 
 import numpy as np
 
+from tc.base.frozen import frozen
 from tc.language.program.program import Read
 from tc.language.program.written_elements import scatters
 from tc.reference.access import SubscriptForm, Window, extents, inside, linear_forms, shifted, strided_view
@@ -23,7 +23,7 @@ class Placed(Protocol):
         """``array[subscripts] operation= terms`` for every instance; ``neutral`` changes nothing."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Placement:
     """Where the instances of one box write, in arrays of the target's shape.
 
@@ -78,7 +78,7 @@ class Placement:
         operation(view, total, out=view)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Elements:
     """Which element of an array each point of a box writes, in the order of the points.
 

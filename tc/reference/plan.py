@@ -5,10 +5,10 @@ It is decided before anything is computed.  Values depend on it by the order of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from tc.base.frozen import frozen
 from tc.language.program.program import Statement
 from tc.language.program.specialization import Specialization
 from tc.reference.access import Box, volume
@@ -21,7 +21,7 @@ from tc.reference.windows import MOST_SHARED, STEP
 _MOST_WORK: Final = 16
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Plan:
     """``parts``: the temporaries that are computed in parts.  ``shared``: as of ``windows``.
 

@@ -9,10 +9,11 @@ blocks of terms are elsewhere, so that the oracle's own rounding does not count.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from tc.base.frozen import frozen
 from tc.grammar.syntax import BinaryOperator
 from tc.language.program.program import (
     INDEX_TYPE,
@@ -38,7 +39,7 @@ from tc.reference.bounded import Array, BoolArray
 from tc.reference.expressions import ALWAYS, Frame, evaluate
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Running:
     """Terms that are the same for all elements along ``growing``, which take the first or last of those ``along``.
 
@@ -54,7 +55,7 @@ class Running:
     from_back: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunningPlacement:
     """Where running totals of one box of terms go, in arrays of the target's shape; as ``Placement``."""
 
@@ -153,7 +154,7 @@ def _running(frame: Frame, growing: str, along: IterationVariable) -> Running | 
     return Running(terms, place, position, frame.box[place], combined, limits[0].begins)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Limit:
     """``at``: the first value that is no longer, or, where terms begin there, the first that is."""
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import Final, Generic, TypeAlias, TypeVar
 
 from distributed import CancelledError, Client, Future, KilledWorker, Scheduler
 
 from tc.base.errors import DeviceError, TuningError
+from tc.base.frozen import frozen
 from tc.tuner.cluster.worker_plugin import (
     MEASURE,
     SearchPlugin,
@@ -37,7 +37,7 @@ _LOOK: Final = 2.0
 _RETRIES: Final = 2
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RemoteCall(Generic[Answer]):
     """A task for any one of some workers."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +12,7 @@ from distributed import Worker, WorkerPlugin, get_worker
 
 from tc.base.counted import counted
 from tc.base.environment import environment
+from tc.base.frozen import frozen
 from tc.base.generator import generator_version
 from tc.runtime.host.scratch import clear_abandoned, scratch_folder
 from tc.runtime.host.threads import available_threads
@@ -30,7 +31,7 @@ MEASURE: Final = "measure"
 _PIECE: Final = 1 << 23
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WorkerDescription:
     """The machine, generator and compiler of a worker.  ``measures``: whether it measures."""
 
@@ -67,7 +68,7 @@ def describe_worker(target: str, dask_worker: Worker) -> WorkerDescription:
     return replace(local_description(target), measures=dask_worker.state.total_resources.get(MEASURE, 0) >= 1)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Piece:
     """A part of a file in the folder of a search; they are numbered, and nothing is missing after the ``last``."""
 

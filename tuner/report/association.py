@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from tc.base.frozen import frozen
 
 # With fewer trials than this for a value of an option, on average, its values explain anything by chance.
 _TRIALS_PER_VALUE: Final = 2.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Association:
     """How much of the variance of the logarithms of times goes with the values of an option.
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from tc.base.frozen import frozen
 from tc.cache.format.records import Run
 from tc.language.program.specialization import extents_text
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Brief:
     """The settings of a run, empty where they do not say.
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain, groupby
 from typing import Final
 
+from tc.base.frozen import frozen
 from tc.tuner.report.brief import time_or_none
 from tc.tuner.report.case import Case, count_kinds
 from tc.tuner.report.markup import Content, Element, element
@@ -46,7 +46,7 @@ _MEANING: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Column:
     """Generations that follow each other: the times that were measured, in order, and failures by kind."""
 
@@ -146,7 +146,7 @@ def _stacks(columns: Sequence[Column], middles: Sequence[float], width: float, b
             below += count
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Ends:
     """A scale with ticks at its ends only."""
 

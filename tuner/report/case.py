@@ -6,8 +6,8 @@ import json
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
+from tc.base.frozen import frozen
 from tc.cache.format.ingredients import Ingredients
 from tc.cache.format.records import Measurement, Trial, Variant
 from tc.store.wanted import extents_of
@@ -19,7 +19,7 @@ _KINDS = tuple(kind.value for kind in FailureKind)
 _KEY_DIGITS = 8
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Point:
     """A trial that was measured.  ``place``: among all trials of the case.  ``seconds``: a time of a clock."""
 
@@ -28,7 +28,7 @@ class Point:
     trial: Trial
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Case:
     """A kernel, its runs, its trials in the order of time, and what was measured at the end.
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
+from tc.base.frozen import frozen
 from tc.cache.format.records import Measurement
 from tc.tuner.report.brief import time_or_none
 from tc.tuner.report.case import Case
@@ -21,7 +21,7 @@ _THICK: Final = 18.0
 _FOOT: Final = 22.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Row:
     """A bar; ``interval``: where its time lies with 95 % confidence."""
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+from tc.base.frozen import frozen
 from tc.cache.content.choice import latest, winner_of
 from tc.cache.content.contents import Contents
 from tc.cache.content.lookup import Reader
@@ -21,7 +21,7 @@ from tc.tuner.report.case import Case
 Place: TypeAlias = tuple[str, str, int]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Findings:
     """``cases``: those with the greatest gain first, then those without a winner.
 

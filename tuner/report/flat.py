@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Final, TypeAlias
+
+from tc.base.frozen import frozen
 
 Flat: TypeAlias = Mapping[str, object]
 
@@ -17,7 +18,7 @@ ABSENT: Final = "none"
 AUTOMATIC: Final = "auto"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Difference:
     """An option that two have set to different values."""
 

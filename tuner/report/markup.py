@@ -5,8 +5,9 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+from tc.base.frozen import frozen
 
 # Elements that have no end tag.
 _VOID: Final = frozenset({"meta", "link", "br"})
@@ -14,14 +15,14 @@ _VOID: Final = frozenset({"meta", "link", "br"})
 _UNFIT: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Own:
     """Text of our own that stands as it is, inside ``style`` and ``script``."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Element:
     """An element with its attributes and what it holds; strings in it are shown as they are, whatever they say."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
+from tc.base.frozen import frozen
 from tc.tuner.report.markup import Content, Element, element
 from tc.tuner.report.scales import Scale
 from tc.tuner.report.units import tick_text, time_text
@@ -20,7 +20,7 @@ _LINE: Final = 14.0
 _GOLDEN: Final = 0.6180339887498949
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Box:
     """The part of a picture inside its axes."""
 
@@ -30,7 +30,7 @@ class Box:
     bottom: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Level:
     """A horizontal line across a picture with a label at its right end.  ``style``: a class of the style sheet."""
 

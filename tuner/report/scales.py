@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final, Protocol
+
+from tc.base.frozen import frozen
 
 # Values of one decade at which a logarithmic axis may have ticks, from few to many.
 _IN_DECADE: Final = ((1.0,), (1.0, 3.0), (1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 5.0, 7.0))
@@ -26,7 +27,7 @@ class Scale(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LinearScale:
     """From the values ``low`` to ``high``, which differ, to the places ``start`` to ``end``."""
 
@@ -46,7 +47,7 @@ class LinearScale:
         return tuple(number * step for number in range(first, last + 1))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LogScale:
     """As ``LinearScale``, in the logarithms of values that are all positive."""
 

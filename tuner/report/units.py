@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+from tc.base.frozen import frozen
 
-@dataclass(frozen=True, slots=True)
+
+@frozen
 class TimeUnit:
     """A unit of time; ``seconds``: how many it has."""
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from tc.base.frozen import frozen
 from tc.base.grid import GridKernel
 from tc.runtime.cuda.chosen_driver import cuda_driver
 from tc.runtime.cuda.cuda import cuda_architecture, device_number
@@ -34,7 +34,7 @@ _REPETITIONS: Final = 10
 _LAUNCHING_SECONDS: Final = 0.05
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RoofKernels:
     """The kernels, on the default stream of a device, with memory to work on."""
 

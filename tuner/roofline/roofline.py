@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
+
+from tc.base.frozen import frozen
 
 _LIKE: Final = 1.03
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Work:
     """``operations`` on floating-point numbers, a multiplication with an addition counting as two.
 
@@ -27,7 +28,7 @@ class Work:
         return self.read + self.written
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bandwidth:
     """Bytes per second between memory or caches and registers, for a working set of so many bytes."""
 
@@ -41,7 +42,7 @@ class Bandwidth:
         return max(self.read, self.copied)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Roofs:
     """``operations``: on floats per second, in multiplications with additions.  ``bandwidths``: by working set.
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from random import Random
 from typing import Final, TypeAlias
 
+from tc.base.frozen import frozen
 from tc.targets.options import Options
 from tc.tuner.search.search import Candidate, Origin, Trial
 from tc.tuner.space.genes import Genome
@@ -18,7 +18,7 @@ from tc.tuner.trial.trial_outcome import Failed, Measured, Outcome
 _RETRIES: Final = 1000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Proposal:
     """A genome that may be illegal or known, how it came about, and the numbers of its parents.
 
@@ -31,7 +31,7 @@ class Proposal:
     options: Options | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Past:
     """What the next generation is bred from: the space, and all trials so far, in order."""
 
@@ -55,7 +55,7 @@ class Past:
 Propose: TypeAlias = Callable[[Past, Random], Iterator[Proposal]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Breeder:
     """How generations are bred: at most ``size`` candidates, from these proposals."""
 

@@ -22,11 +22,11 @@ a new one that is legal, and new random genomes around the best where fewer than
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from random import Random
 from typing import Final, assert_never
 
+from tc.base.frozen import frozen
 from tc.targets.options import Options
 from tc.tuner.search.generations import Breeder, Generations, Past, Proposal, seeded
 from tc.tuner.search.random_search import propose_random
@@ -46,7 +46,7 @@ class Selection(Enum):
     RANK = "rank"  # falling evenly from the quickest to the slowest
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GeneticParameters:
     """``population``: candidates of a generation, with the ``elites``, which need not be tried again.
 

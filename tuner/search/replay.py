@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
+from tc.base.frozen import frozen
 from tc.targets.options import Options
 from tc.targets.options_json import to_json
 from tc.tuner.search.search import Origin, Search, Trial
@@ -17,7 +17,7 @@ def key(options: Options) -> str:
     return json.dumps(to_json(options), sort_keys=True)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Decision:
     """What was tried and why, and what came of it."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
+from tc.base.frozen import frozen
 from tc.targets.options import Options
 from tc.tuner.space.genes import Genome
 from tc.tuner.trial.trial_outcome import Measured, Outcome
@@ -22,7 +22,7 @@ class Origin(Enum):
     REFINED = "refined"  # a neighbour of one
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Candidate:
     """Options to try.  ``number`` counts from 0 through the whole search; ``parents`` are numbers, too."""
 
@@ -34,7 +34,7 @@ class Candidate:
     parents: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Trial:
     """A candidate, and what came of it."""
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from tc.base.frozen import frozen
 from tc.tuner.trial.deadline import Deadline
 from tc.tuner.trial.messages import Checked, Timed
 from tc.tuner.trial.workers import Packed, Workers
@@ -18,7 +18,7 @@ _WORTH: Final = 0.99
 _CALLS: Final = 6
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Contender:
     """Seconds of a call in every round, and the hash of the bits of its results."""
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
+from tc.base.frozen import frozen
 from tc.tuner.session.progress_events import Listener, silence
 from tc.tuner.trial.budget import Clock
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Control:
     """``listen``: is told of every event.  ``stop``: whether to end now.  ``clock``: what its budget is counted by."""
 

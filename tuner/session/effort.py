@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
 from tc.base.errors import OptionsError, nearest
+from tc.base.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Effort:
     """What a search takes by default.
 

@@ -7,13 +7,14 @@ source of a proven kernel, called in the same way, and is compared with the defi
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, TypeVar
 
 from tc.artifact.executable import Executable
 from tc.artifact.packing import pack, unpack
 from tc.base.environment import Environment
 from tc.base.errors import OptionsError, TuningError
+from tc.base.frozen import frozen
 from tc.base.proof import Proof
 from tc.cache.content.store import Store
 from tc.compiler import compile_source
@@ -45,7 +46,7 @@ _ROUNDS: Final = 7
 _GIVEN: Final = "given"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Wish:
     """A kernel that is to be the winner; ``source``: what takes the place of the one that options make."""
 
@@ -55,7 +56,7 @@ class Wish:
     source: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Injected:
     """What calls run from now on; times are seconds of a call.  ``default``: of the static default beside it."""
 

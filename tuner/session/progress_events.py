@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from tc.base.frozen import frozen
 from tc.tuner.session.confirm import Contender
 from tc.tuner.trial.trial_outcome import FailureKind, Outcome
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Judging:
     """The oracle computes what is right for a definition, with so many ``bytes`` of memory."""
 
@@ -18,7 +18,7 @@ class Judging:
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Started:
     """``encodings``: of the search space.  ``known``: trials of earlier runs.  ``bound``: the least seconds of a call
     that this machine allows, if they are known.
@@ -31,7 +31,7 @@ class Started:
     bound: float | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Start:
     """What came of options that the search was to start from; ``number`` counts them from 1."""
 
@@ -39,7 +39,7 @@ class Start:
     outcome: Outcome
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Standing:
     """How far a search is.  ``share``: of the budget that is spent, from 0 to 1.  ``left``: seconds, as far as one can
     tell.
@@ -49,7 +49,7 @@ class Standing:
     left: float | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Trying:
     """A few candidates were tried.  ``trials``: so far.  ``quickest``: seconds of the best one of all."""
 
@@ -58,7 +58,7 @@ class Trying:
     standing: Standing
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Generation:
     """A generation, or the part of it that was tried; all times in seconds of a call, of those that were measured.
 
@@ -78,7 +78,7 @@ class Generation:
     standing: Standing
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Decided:
     """What the last comparison says, by contender: ``default``, ``incumbent`` and numbers of trials."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import islice
 from typing import assert_never
 
@@ -13,6 +12,7 @@ from tc.artifact.executable import Executable
 from tc.artifact.packing import assemble, options_from_text, options_text, variant_options
 from tc.base.environment import Environment
 from tc.base.errors import OptionsError, TCError
+from tc.base.frozen import frozen
 from tc.base.types import ScalarType
 from tc.cache.content.store import Store, utc_now
 from tc.cache.content.winners import winners
@@ -41,7 +41,7 @@ _WARM, _COLD = "warm", "cold"
 _MEASURED = "measured"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SearchRecords:
     """The part of a cache that one search reads and writes; everything that it adds is there when it returns."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -13,6 +12,7 @@ from tc.artifact.definition import Parsed
 from tc.artifact.packing import pack
 from tc.base.environment import Environment
 from tc.base.errors import OptionsError
+from tc.base.frozen import frozen
 from tc.base.types import ScalarType
 from tc.cache.content.store import Store
 from tc.compiler import build
@@ -99,7 +99,7 @@ def require_devices(devices: Sequence[int], target: Target) -> None:
             )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Machines:
     """Where candidates are compiled and measured.
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from pathlib import Path
 from typing import Final
 
 from tc.artifact.executable import Executable
+from tc.base.frozen import frozen
 from tc.targets.options import Options
 from tc.tuner.search.search import Trial
 from tc.tuner.session.effort import DEFAULT, Effort
@@ -37,7 +38,7 @@ class Numerics(Enum):
     BITWISE = "bitwise"  # those of the static default on the arguments of the search
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TuningSettings:
     """How a search goes about it.
 
@@ -58,7 +59,7 @@ class TuningSettings:
     preferences: Preferences = PLAIN
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TuningResult:
     """What a search came to; times are seconds of a call, with intervals of 95 % confidence.
 

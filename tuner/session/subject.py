@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
 
 import numpy.typing as npt
 
 from tc.artifact.definition import Definition
+from tc.base.frozen import frozen
 from tc.language.program.specialization import Signature
 from tc.language.text.print_program import program_text
 from tc.targets.numerics import Numerics
@@ -18,7 +19,7 @@ from tc.tuner.trial.task import Task
 Array: TypeAlias = npt.NDArray[Any]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Subject:
     """A definition for one signature.
 

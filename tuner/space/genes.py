@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from random import Random
 from typing import TypeAlias
 
+from tc.base.frozen import frozen
 
-@dataclass(frozen=True, slots=True)
+
+@frozen
 class Share:
     """A size that is meant as a part of a loop: ``ceil(extent / divisor)`` of the loop called ``loop``.
 
@@ -39,7 +40,7 @@ def plain(value: Value) -> bool | int | Enum | tuple[int, ...] | None:
     return value.size if isinstance(value, Share) else value
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChoiceGene:
     """Any of ``values``; all others are neighbours of one."""
 
@@ -55,7 +56,7 @@ class ChoiceGene:
         return tuple(other for other in self.values if other != value)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CountGene:
     """How many sizes a list has, from 0 to ``most``; None lets the target choose the list."""
 
@@ -78,7 +79,7 @@ class CountGene:
         return (None, *(count for count in (value - 1, value + 1) if 0 <= count <= self.most))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SizeGene:
     """A number: of an option, or at ``place`` in its list.  ``values`` ascend.
 

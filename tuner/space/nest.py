@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from tc.base.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Nest:
     """The loops of a kernel.
 

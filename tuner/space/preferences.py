@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from numbers import Real
 from typing import Final, TypeAlias
 
 from tc.base.errors import OptionsError, TuningError
+from tc.base.frozen import frozen
 from tc.targets.options import Options
 from tc.tuner.trial.trial_outcome import Measured
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TrialRecord:
     """What an objective is told of a trial: its options, seconds of a call, and those of every measurement."""
 
@@ -29,7 +30,7 @@ Objective: TypeAlias = Callable[[TrialRecord], float]
 Constraint: TypeAlias = Callable[[Options], bool]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Preferences:
     """``objective``: what is made small, a number for every trial; None: its seconds.  ``constraint``: whether options
     may win; None: all may.  OptionsError for what cannot be called.

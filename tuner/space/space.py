@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Final, TypeVar, assert_never
 
 from tc.base.errors import OptionsError
+from tc.base.frozen import frozen
 from tc.targets.numerics import Numerics
 from tc.targets.options import CpuOptions, GpuOptions, Options
 from tc.tuner.space.genes import ChoiceGene, CountGene, Gene, Genome, Path, Share, SizeGene, Value, plain, shares
@@ -31,7 +31,7 @@ REFUSED: Final = "the constraint refuses them"
 _SMALLEST_PART: Final = 16
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Space:
     """The genes of options for the loops of one kernel; a genome has one value for each of them, in order.
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from tc.base.frozen import frozen
 from tc.targets.options import Options
 from tc.tuner.space.genes import Genome
 from tc.tuner.space.nest import Nest
@@ -13,7 +14,7 @@ from tc.tuner.space.space import Space
 from tc.tuner.trial.trial_outcome import Failed
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Winner:
     """Options that won for a program with these loops; ``program``: any text that is the same for the same program."""
 

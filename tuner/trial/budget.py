@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, TypeAlias
 
 from tc.base.counted import noun_for
 from tc.base.errors import OptionsError
+from tc.base.frozen import frozen
 from tc.tuner.trial.time_span import parse_seconds, span_text
 
 # Seconds since some moment, never going back: ``time.monotonic``.
@@ -18,7 +19,7 @@ _COUNT: Final = re.compile(r"(?P<count>\d{1,18})\s*(?P<unit>trial|generation)s?"
 _ALLOWED: Final = "write a time as '8h', '1h30m' or '90s', a number as '200 trials' or '30 generations', or both"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Budget:
     """At most so many ``seconds``, ``trials`` and ``generations``; None for any number.  OptionsError without any."""
 
@@ -68,7 +69,7 @@ class Budget:
         return Allowance(self, clock, clock())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Allowance:
     """A budget that is being spent since ``started`` by the clock; ``kept``: seconds beside it for what comes then."""
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import statistics
-from dataclasses import dataclass
 from typing import Final
 
+from tc.base.frozen import frozen
 from tc.tuner.trial.messages import Timed
 from tc.tuner.trial.trial_outcome import Failed, Measured
 from tc.tuner.trial.workers import Measurer
@@ -15,7 +15,7 @@ ROUNDS: Final = 5
 _FEW_ROUNDS: Final = 2
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Leader:
     """The options of the best candidate so far, as canonical JSON, and its time."""
 

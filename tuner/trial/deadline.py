@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from tc.base.frozen import frozen
 from tc.tuner.trial.budget import Clock
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Deadline:
     """The moment ``at`` by the ``clock``."""
 

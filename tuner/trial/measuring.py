@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from tc.base.frozen import frozen
 from tc.tuner.trial.compare_with_best import Leader, compare_with_best
 from tc.tuner.trial.messages import GIVE_UP, HOPELESS, Timed
 from tc.tuner.trial.trial_outcome import Failed, FailureKind, Measured, Outcome
@@ -23,7 +23,7 @@ TRIAL: Final = "trial"
 _LEADER: Final = "leader"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sampling:
     """``seconds``: of one measurement; ``repeats``: how many while the machine is not quiet.
 
@@ -36,7 +36,7 @@ class Sampling:
     led: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tried:
     """The outcome of a candidate.  ``source``: the hash of its source; ``numerics``: that of the bits of its results.
 

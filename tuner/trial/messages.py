@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import IO, Final, TypeAlias, cast
 
+from tc.base.frozen import frozen
 from tc.base.json_records import from_json, to_json
 from tc.tuner.trial.task import Task
 from tc.tuner.trial.trial_outcome import Failed, FailureKind
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Prepare:
     """Make ready for a task, whose arrays and expected results lie in ``folder``; nothing comes back but ``Done``.
 
@@ -23,24 +23,24 @@ class Prepare:
     device: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Build:
     """Compile the task with these options, in canonical JSON."""
 
     options: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Built:
     """An executable, packed, is in the bytes."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Calibrate:
     """From now on, run the executable in the bytes before and after what is timed."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Check:
     """Run the executable in the bytes once, in guarded memory, and compare its results with the expected ones.
 
@@ -50,7 +50,7 @@ class Check:
     slot: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Checked:
     """The results are right.  ``deviation``: the most that an element uses of its bound.  ``numerics``: a hash of the
     bits of all results.
@@ -64,7 +64,7 @@ GIVE_UP: Final = 5.0
 HOPELESS: Final = 1.5
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Time:
     """Time what is in a slot for about so many ``seconds``.
 
@@ -77,7 +77,7 @@ class Time:
     quickest: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Timed:
     """Seconds of a call, in every sample; of the calibrating kernel before and after them."""
 
@@ -86,7 +86,7 @@ class Timed:
     after: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Done:
     """Nothing else to say."""
 
@@ -104,7 +104,7 @@ _MESSAGES: Final = {
 EMPTY: Final = Failed(FailureKind.LOST, "nothing is in the slot")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Received:
     """A message with its bytes.  ``limit``: seconds that whoever asks waits for an answer."""
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from tc.base.frozen import frozen
 from tc.base.types import ScalarType
 from tc.language.program.program import Program
 from tc.language.program.specialization import Signature
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Task:
     """One definition of a text, for one signature, on one target.
 

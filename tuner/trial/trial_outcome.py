@@ -6,11 +6,11 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final, TypeAlias, assert_never
 
 from tc.base.counted import counted
+from tc.base.frozen import frozen
 
 
 class FailureKind(Enum):
@@ -36,7 +36,7 @@ _PLURALS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Measured:
     """``seconds`` of one call, from ``samples``, each the seconds of a call in one measurement.
 
@@ -53,7 +53,7 @@ class Measured:
             raise ValueError(f"a call cannot take {self.seconds} seconds")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Failed:
     """A candidate without a time; ``reason`` is one line for a person."""
 

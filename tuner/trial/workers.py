@@ -6,12 +6,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from queue import SimpleQueue
 from types import TracebackType
 from typing import Final, Protocol, TypeAlias
 
+from tc.base.frozen import frozen
 from tc.tuner.trial.messages import EMPTY, Build, Built, Calibrate, Check, Checked, Done, Prepare, Question, Time, Timed
 from tc.tuner.trial.process import INTERRUPTED, KILLED, Process
 from tc.tuner.trial.task import Task
@@ -31,7 +32,7 @@ _KILLED: Final = Failed(FailureKind.LOST, KILLED)
 _FINISHING: Final = 3.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limits:
     """What processes may take: seconds to make ready, seconds to run a candidate, bytes of memory (0: any number)."""
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from tc.base.frozen import frozen
 from tc.base.types import ScalarType, computation_type
 from tc.codegen.printer.context import Context, Scope
 from tc.codegen.printer.printed import Printed, line
@@ -25,7 +24,7 @@ from tc.polyhedral.analysis.accumulate import Accumulation, Partial, accumulator
 from tc.polyhedral.ir.loops import Loop
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AccumulatorPrinter:
     """Prints the accumulators of ``found`` around a loop."""
 

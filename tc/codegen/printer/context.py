@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final, Protocol, TypeVar
 
+from tc.base.frozen import frozen
 from tc.base.types import ScalarType
 from tc.codegen.index.indices import index_fragment, require_fit
 from tc.codegen.index.shared_offsets import SharedOffsets
@@ -63,7 +64,7 @@ class _Bodies:
         return own.of((variables, ranges), found)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scope:
     """What is around a node of the loop tree.
 
@@ -115,7 +116,7 @@ def one_after_another(parts: Iterable[Part], scope: Scope, printing: Callable[[P
     return Printed(lines, facts)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Context:
     """What is the same everywhere in a kernel.
 

@@ -6,11 +6,12 @@ Every fragment has the C type in which the dialect computes its scalar type: hal
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Final, TypeGuard, assert_never
 
 from tc.base.faults import BOUND, OUTSIDE, UNKNOWN, Check
+from tc.base.frozen import frozen
 from tc.base.types import Kind, ScalarType, computation_type
 from tc.codegen.index.indices import index_fragment, index_literal, require_fit
 from tc.codegen.index.offset_texts import OffsetTexts
@@ -56,7 +57,7 @@ _BITWISE: Final = {BinaryOperator.ADD: "|", BinaryOperator.SUBTRACT: "^", Binary
 _COMBINE: Final = {Reduction.ADD: BinaryOperator.ADD, Reduction.MULTIPLY: BinaryOperator.MULTIPLY}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Site:
     """Where a statement is printed: the values of its iterators there, in terms of ``variables``, which have texts.
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, assert_never
 
+from tc.base.frozen import frozen
 from tc.codegen.index.indices import after, require_fit, trip_count
 from tc.codegen.printer.accumulators import AccumulatorPrinter
 from tc.codegen.printer.context import Context, Scope, one_after_another
@@ -50,7 +51,7 @@ from tc.polyhedral.ir.loops import (
 _ITERATION: Final = "iteration"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KernelPrinter:
     """Prints the loop trees of one kernel; see ``TreePrinter``."""
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
+from tc.base.frozen import frozen
 from tc.base.grid import MOST_BLOCKS
 from tc.codegen.printer.placement import shared_places
 from tc.polyhedral.analysis.ranges import Ranges
@@ -17,7 +18,7 @@ from tc.polyhedral.ir.loops import LoopKind, LoopTree
 AXES: Final = "xyz"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Coordinate:
     """What says which block of a grid or which thread of a block this is, along one loop.
 
@@ -38,7 +39,7 @@ class Coordinate:
         return f"{quotient} % {self.extent}" if self.wraps else quotient
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Launch:
     """Blocks of a grid and threads of a block, outermost loop first, and how many of these loops stand around.
 

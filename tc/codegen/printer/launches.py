@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
+from tc.base.frozen import frozen
 from tc.base.grid import GridKernel
 from tc.codegen.printer.context import Context, Scope, TreePrinter
 from tc.codegen.printer.launch import AXES, Launch, launch_of
@@ -70,7 +71,7 @@ def launch(printer: TreePrinter, tree: LoopTree, scope: Scope) -> Printed:
     return Printed(own.lines, replace(body.facts, private_bytes=0, partial_sums=0, names=NO_NAMES) | own.facts)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Kernel:
     """What one thread does: ``body``, which mentions the parameters ``captured``."""
 

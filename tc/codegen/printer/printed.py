@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
+from tc.base.frozen import frozen
 from tc.base.grid import GridKernel
 from tc.codegen.text.fragment import NO_NAMES, Fragment, Template, filled
 from tc.codegen.text.lines import braced
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Facts:
     """What printed lines need beside themselves.
 
@@ -57,7 +58,7 @@ def naming(names: frozenset[str]) -> Facts:
     return Facts(names=names) if names else NO_FACTS
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Printed:
     """Lines with their facts."""
 

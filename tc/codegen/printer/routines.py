@@ -6,9 +6,9 @@ Compilers honour ``restrict`` on parameters only, so whatever touches buffers is
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from tc.base.frozen import frozen
 from tc.base.grid import Argument
 from tc.codegen.printer.expressions import FAULTED
 from tc.codegen.printer.printed import Printed, line, naming
@@ -20,7 +20,7 @@ from tc.codegen.text.lines import braced
 _WIDTH: Final = 120
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Parameter:
     """A parameter of routines: ``argument`` is what the entry of the kernel passes for it, ``given`` what run times do.
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.resources import files
 from typing import Final
 
 from tc.base.faults import Check
+from tc.base.frozen import frozen
 from tc.base.grid import Argument, GridKernel, Place
 from tc.base.types import Kind, ScalarType
 from tc.codegen.index.indices import WideIndexError
@@ -39,7 +40,7 @@ ENTRY: Final = "tc_kernel"
 _LONGEST: Final = 120
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KernelSource:
     """The source of a kernel; ``checks[n - 1]`` is the gather that stores fault number ``n``.
 

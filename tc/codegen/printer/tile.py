@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
+from tc.base.frozen import frozen
 from tc.base.types import ScalarType
 from tc.codegen.printer.printed import Printed, line, together
 from tc.codegen.text.fragment import Fragment, call, element, listed, named, prefix
@@ -17,7 +18,7 @@ class NotVectorsError(Exception):
     """The loops around a buffer do not have the form of a register tile; it is printed as an array."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Vector:
     """One vector of a row: its first lane, the lanes of its type, and those in use."""
 

@@ -5,9 +5,9 @@ buffers.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
+from tc.base.frozen import frozen
 from tc.base.types import ScalarType
 from tc.codegen.printer.printed import NO_FACTS, Facts, Printed, line, together
 from tc.codegen.text.dialect import Dialect
@@ -26,7 +26,7 @@ _MOST_IN_REGISTERS: Final = 16
 _VECTOR_BYTES: Final = 16
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TotalNames:
     """The variables beside one variable or array that partial sums are kept in.
 
@@ -154,7 +154,7 @@ def in_lanes(dialect: Dialect, lanes: int, printed: Printed) -> Printed:
     return printed.braced(header).between([dialect.vector] if dialect.vector and lanes > 1 else [])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ArrayTotals:
     """Totals of all elements of an array, in the text of any dialect."""
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from tc.base.frozen import frozen
 from tc.base.types import ScalarType
 from tc.codegen.index.indices import values_of
 from tc.language.program.program import Read
@@ -19,7 +19,7 @@ _ALONG = (IndexLiteral(0), IndexLiteral(1))
 _LEAST_BYTES = 16
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Transposition:
     """``to[c * to_step + r] = from[r * from_step + c]``, with ``r`` from the loop ``rows``, ``c`` from ``columns``."""
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
+from tc.base.frozen import frozen
 from tc.codegen.index.indices import index_literal
 from tc.codegen.printer.context import Context, Scope
 from tc.codegen.printer.expressions import Site
@@ -49,7 +50,7 @@ _EXTREMES = {Reduction.MINIMUM: "min", Reduction.MAXIMUM: "max"}
 _FUNCTIONS: Final = frozenset({"fmin", "fmax", "min", "max"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Value:
     """A value in C: a vector, or one number for all lanes."""
 

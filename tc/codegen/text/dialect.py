@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Final
 
 from tc.base.faults import MISALIGNED
+from tc.base.frozen import frozen
 from tc.base.types import ScalarType
 from tc.codegen.text.fragment import Template
 from tc.codegen.text.functions import C_LIBRARY, CUDA_LIBRARY, Library
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GridWords:
     """How a language for machines that run grids speaks of them.
 
@@ -35,7 +36,7 @@ class GridWords:
     from_lowest: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Dialect:
     """One member of the C family.
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import IntEnum
 from typing import Final
+
+from tc.base.frozen import frozen
 
 NO_NAMES: Final[frozenset[str]] = frozenset()
 
@@ -47,7 +49,7 @@ _INFIX: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fragment:
     """An expression, or another piece of text, of the C family.
 
@@ -80,7 +82,7 @@ def named(name: str) -> Fragment:
     return Fragment(name, names=frozenset({name}))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Template:
     """A text with fields in braces, as ``str.format`` has them; ``names``: those that the text itself mentions."""
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+from tc.base.frozen import frozen
 from tc.base.types import ScalarType, computation_type
 from tc.language.program.functions import FUNCTIONS
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Library:
     """The functions that come with a dialect; ``but_in_float32``: those of them that do not for float32."""
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
+from tc.base.frozen import frozen
 from tc.polyhedral.ir.loops import LoopProgram
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Names:
     """From names of a program to names of its source.
 

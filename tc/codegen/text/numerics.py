@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Set
-from dataclasses import dataclass
 from fnmatch import translate
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Final
+
+from tc.base.frozen import frozen
 
 _MARKER = "//= "
 _FILES: Final = ("numerics.h", "vectors.h", "atomics.h", "emulator.h")
@@ -17,7 +18,7 @@ _COMMENT = re.compile(r"//.*")
 _LANES = "omp declare simd"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Section:
     """A part of a header: the names that it defines (patterns with ``*``), those in it or made up there, its text."""
 

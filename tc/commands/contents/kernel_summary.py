@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from tc.artifact.definition import definitions_from_json
 from tc.artifact.packing import options_text
 from tc.base.errors import CacheError
+from tc.base.frozen import frozen
 from tc.cache.content.choice import latest, winner_of
 from tc.cache.content.contents import Contents
 from tc.cache.format.database_errors import damaged
@@ -28,7 +28,7 @@ SHORT: Final = 12
 _SHOWN: Final = 3
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KernelSummary:
     """``stored``: when the kernel came.  ``name``: what texts in the cache call it, empty if none does.
     ``measurements``: the last of each variant and machine, which alone count.

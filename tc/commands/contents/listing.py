@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
 from tc.artifact.packing import has_injected_source
+from tc.base.frozen import frozen
 from tc.cache.content.contents import Contents
 from tc.cache.format.ingredients import Ingredients
 from tc.cache.format.records import Measurement
@@ -21,7 +21,7 @@ _HEADINGS: Final = ("key", "definition", "shapes", "types", "target", "time", "s
 _LONGEST: Final = 36
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Filter:
     """Which kernels are meant: for a target, ``cpu`` or ``cpu:x86-64-v3``, and with a text in name or program."""
 

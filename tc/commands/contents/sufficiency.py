@@ -6,10 +6,10 @@ import json
 import shlex
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from tc.artifact.packing import has_injected_source
 from tc.base.errors import TCError
+from tc.base.frozen import frozen
 from tc.base.generator import generator_version
 from tc.cache.content.contents import Contents
 from tc.cache.format.ingredients import Ingredients
@@ -23,7 +23,7 @@ from tc.store.deposit import TEXT
 from tc.targets.target import CpuTarget, EmulatorTarget, parse_target, processor
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Helpers:
     """The compiled parts of our runtime that a cache has: by machine, the names, each with the hash of its source."""
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
 from tc.artifact.executable import Executable
 from tc.artifact.packing import assemble
 from tc.base.counted import counted
 from tc.base.errors import CacheError, OptionsError
+from tc.base.frozen import frozen
 from tc.cache.content.contents import Contents
 from tc.cache.format.database_errors import damaged
 from tc.cache.format.records import Variant
@@ -24,7 +24,7 @@ _LONGEST: Final = 64
 _DIGITS: Final = 8
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Exported:
     """A kernel with the name that it gets, of its file and in C; ``executable`` is that of ``variant``."""
 
@@ -45,7 +45,7 @@ class Exported:
         return self.name + _ending(self.executable.target)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Selection:
     """``omitted``: why a kernel is not exported, one line for each."""
 

@@ -7,11 +7,11 @@ that the language has for it, ``y.0``, and the sizes of a call give it its value
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import islpy as isl
 
+from tc.base.frozen import frozen
 from tc.grammar.syntax import BinaryOperator
 from tc.language.algebra.extremes import Extremes, Interval
 from tc.language.algebra.inequalities import inequalities
@@ -53,7 +53,7 @@ def rename_extent(size: SizeReference, tensors: Mapping[str, str]) -> SizeRefere
     return None if found is None else extent_name(tensors.get(found[0], found[0]), found[1])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Writing:
     """How a statement writes one dimension of its target.
 
@@ -103,7 +103,7 @@ def written_extent(writing: Writing, atoms: Atoms) -> Polynomial:
     return exact or atoms.variable(extent_name(writing.target, writing.dimension))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Bound:
     """What the ends of ranges say of an extent.
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tc.base.frozen import frozen
 from tc.grammar.syntax import BinaryOperator
 from tc.language.algebra.polynomial import Atoms, Polynomial, constant
 from tc.language.program.program import Binary, Call, IteratorReference
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Interval:
     """``begin <= iterator < end``; the bounds may mention other iterators."""
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import count
 from typing import TypeAlias
 
+from tc.base.frozen import frozen
 from tc.grammar import syntax
 from tc.language.check.check import ExpressionChecker
 from tc.language.check.scope import Scope
@@ -18,7 +19,7 @@ from tc.language.program.report import Report
 Simple: TypeAlias = syntax.Assign | syntax.CallStatement
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Around:
     """A block around a statement; ``number``: which one of the definition, in the order in which they begin."""
 
@@ -26,7 +27,7 @@ class Around:
     block: syntax.Block = field(compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Placed:
     """A statement, and the blocks around it, outermost first."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from tc.base.counted import counted
 from tc.base.errors import Span, nearest
+from tc.base.frozen import frozen
 from tc.grammar import syntax
 from tc.language.algebra.rewriting import fresh_name
 from tc.language.check.check import ExpressionChecker
@@ -22,7 +22,7 @@ from tc.language.program.report import Report
 from tc.language.prove.written import read_since_written
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ResolvedCall:
     """A call that fits its callee by number and kind.
 
@@ -114,7 +114,7 @@ def use_of_broken_call(call: syntax.CallStatement) -> Use:
     return Use({}, {}, tuple((result.name, None, Write.FRESH, result.span) for result in call.results))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Caller:
     """What names mean where a call stands, and where its errors go.
 

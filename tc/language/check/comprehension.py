@@ -8,6 +8,7 @@ from itertools import zip_longest
 from typing import assert_never
 
 from tc.base.errors import Span
+from tc.base.frozen import frozen
 from tc.base.types import ScalarType
 from tc.grammar import syntax
 from tc.grammar.syntax import Assignment, BinaryOperator
@@ -69,7 +70,7 @@ class _Clauses:
     distinct: list[Read]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Left:
     """The subscripts of the left-hand side, and the ranges of blocks, which a ``where`` may narrow by conditions."""
 

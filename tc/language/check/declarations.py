@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 
 from tc.base.errors import Span, nearest
+from tc.base.frozen import frozen
 from tc.base.types import ScalarType, scalar_type, type_names
 from tc.grammar import syntax
 from tc.language.check.blocks import Simple, placed_statements
@@ -19,7 +19,7 @@ from tc.language.program.report import Report
 _TYPE_NAMES = frozenset(type.value for type in ScalarType)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Declarations:
     """What the head of a definition declares, and every name that its text uses."""
 

@@ -8,13 +8,13 @@ What is written there is computed in float32 from its start; a result rounds wha
 from __future__ import annotations
 
 from collections.abc import Callable, Set
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from tc.base.frozen import frozen
 from tc.language.program.program import Program
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Held:
     """How the caller of a definition has its arguments and results, under the names that they have in it.
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from tc.base.errors import nearest
+from tc.base.frozen import frozen
 from tc.base.types import ScalarType, scalar_type, type_names
 from tc.language.check.foreign import CONSTANTS, FOREIGN, TYPES
 from tc.language.program.functions import FUNCTIONS, builtin
 from tc.language.program.program import Expression, SizeReference
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class View:
     """What a read of a tensor's name means at one statement.
 
@@ -38,7 +38,7 @@ def pending_extent(tensor: str, dimension: int) -> SizeReference:
     return SizeReference(f"{tensor}.{dimension}")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scope:
     """The names of one definition that mean the same in all its statements.
 

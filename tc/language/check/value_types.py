@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from tc.base.frozen import frozen
 from tc.base.types import ScalarType
 from tc.grammar import syntax
 from tc.language.algebra.polynomial import Atoms
@@ -23,7 +24,7 @@ from tc.language.program.report import Report
 from tc.language.program.terms import float32_term
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TypedValues:
     """What is known of the types of a definition.
 

@@ -17,6 +17,7 @@ from enum import Enum
 
 from tc.base.counted import counted
 from tc.base.errors import Span
+from tc.base.frozen import frozen
 from tc.language.program.report import Report
 
 
@@ -34,7 +35,7 @@ class Write(Enum):
         return self is not Write.UPDATE
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Use:
     """What one statement does with names: reads (name and first place) and writes (name, rank, how, place).
 
@@ -65,7 +66,7 @@ class Version:
     broken: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Values:
     """The versions of a definition.
 

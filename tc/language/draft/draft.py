@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeAlias
 
 from tc.base.errors import Span
+from tc.base.frozen import frozen
 from tc.grammar.syntax import ArgPart
 from tc.language.draft.typed import Typed
 from tc.language.program.guards import GuardedRead, guarded_reads
 from tc.language.program.program import Expression, Origin, Program, Read, Reduction
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bounds:
     """``begin <= iterator < end`` as a ``where`` gives it."""
 
@@ -22,7 +23,7 @@ class Bounds:
     span: Span | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DataRange:
     """``begin <= iterator < end`` as a ``where`` gives it, with bounds that read tensors."""
 
@@ -32,7 +33,7 @@ class DataRange:
     span: Span | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Places:
     """Where the parts of a comprehension stand in the text; nowhere if there is none.
 
@@ -58,7 +59,7 @@ class Places:
         return self.subscripts[dimension] if dimension < len(self.subscripts) else self.statement
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Draft:
     """A comprehension.  ``order``: its iterators, as the ``Program`` will list them.
 
@@ -139,7 +140,7 @@ class Draft:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallDraft:
     """A call of another definition.  ``tensors``: which tensor each of the callee's tensors stands for."""
 

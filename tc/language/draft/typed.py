@@ -7,10 +7,10 @@ Weakness exists only here; a ``Program`` holds explicit casts.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from enum import Enum
 
 from tc.base.errors import Span
+from tc.base.frozen import frozen
 from tc.base.types import ScalarType, promote
 from tc.language.algebra.fold import convert_literal, fold
 from tc.language.program.program import Cast, Expression, Literal
@@ -28,7 +28,7 @@ class Strength(Enum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Typed:
     """An expression, the strength of its type, and its place.  Weak types are INT64 and FLOAT64."""
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from tc.base.frozen import frozen
 from tc.base.types import ScalarType
 from tc.language.algebra.polynomial import Atoms, Polynomial
 from tc.language.algebra.rewriting import fresh_name
@@ -35,7 +36,7 @@ from tc.language.ranges.progress import Progress
 from tc.language.ranges.ranges import Ranges
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Head:
     """What a definition declares."""
 
@@ -47,7 +48,7 @@ class Head:
     results: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SavedValue:
     """A value that comes in with the result ``source`` and is kept in the tensor ``copy``."""
 
@@ -56,7 +57,7 @@ class SavedValue:
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Assembly:
     """Everything that is known about a definition without errors.
 

@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from tc.base.errors import Diagnostic, SemanticError, Span
+from tc.base.frozen import frozen
 from tc.base.types import ScalarType
 from tc.language.algebra.polynomial import Atoms
 from tc.language.draft.draft import Bounds, Draft, Places
@@ -52,7 +52,7 @@ from tc.language.prove.prove import prove_values
 from tc.language.ranges.ranges import Known, infer_ranges
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TensorHandle:
     """A tensor of a program under construction; called with subscripts it is an access."""
 

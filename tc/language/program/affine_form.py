@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Generic, Self, TypeVar
 
+from tc.base.frozen import frozen
 from tc.grammar.syntax import BinaryOperator, UnaryOperator
 from tc.language.program.program import Binary, Expression, IteratorReference, Literal, Unary, iterators_in
 
 Term = TypeVar("Term", bound=Hashable)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AffineForm(Generic[Term]):
     """``constant + sum of factor * term``; no factor is 0."""
 

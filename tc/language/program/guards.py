@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from tc.base.frozen import frozen
 from tc.grammar.syntax import BinaryOperator
 from tc.language.program.program import Binary, Expression, Read, Select, children
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GuardedRead:
     """A read, and the conditions (with the value they must have) under which it is evaluated."""
 

@@ -8,25 +8,26 @@ of a new value has a tensor of its own (see *Values* in the design).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from typing import Final, TypeAlias, assert_never
 
 from tc.base.errors import Span
+from tc.base.frozen import frozen
 from tc.base.types import ScalarType
 from tc.grammar.syntax import BinaryOperator, UnaryOperator
 
 INDEX_TYPE: Final = ScalarType.INT64
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TextOrigin:
     """A place in the source text of the definition."""
 
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PythonOrigin:
     """A line of Python that called the builder."""
 
@@ -34,7 +35,7 @@ class PythonOrigin:
     line: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DerivedOrigin:
     """Made by the compiler from something else, for the reason given (an inlined call, a saved value)."""
 
@@ -48,7 +49,7 @@ Origin: TypeAlias = TextOrigin | PythonOrigin | DerivedOrigin
 # --- expressions ---------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Literal:
     """A constant of a type: bool for BOOL, int for integers, float for floating types."""
 
@@ -63,7 +64,7 @@ class Literal:
         return hash((repr(self.value), self.type))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class IteratorReference:
     """The value of an iteration variable of the statement."""
 
@@ -75,7 +76,7 @@ class IteratorReference:
         return INDEX_TYPE
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SizeReference:
     """A size variable of the definition (``M`` of ``float(M,K) A``)."""
 
@@ -87,7 +88,7 @@ class SizeReference:
         return INDEX_TYPE
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ScalarReference:
     """A scalar argument of the definition."""
 
@@ -95,7 +96,7 @@ class ScalarReference:
     type: ScalarType
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Read:
     """One element of a tensor; ``subscripts`` have type INT64, and may contain reads (gathers)."""
 
@@ -104,7 +105,7 @@ class Read:
     type: ScalarType
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unary:
     """An operator with one operand."""
 
@@ -113,7 +114,7 @@ class Unary:
     type: ScalarType
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Binary:
     """Operands have one common type; comparisons and logic have type BOOL.
 
@@ -127,7 +128,7 @@ class Binary:
     type: ScalarType
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Select:
     """``condition ? then : otherwise``: only the chosen branch is evaluated, so the condition guards its reads."""
 
@@ -137,7 +138,7 @@ class Select:
     type: ScalarType
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cast:
     """Conversion: integers wrap, floating to integer truncates and saturates (NaN gives 0), to BOOL tests != 0."""
 
@@ -145,7 +146,7 @@ class Cast:
     type: ScalarType
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Call:
     """A builtin of ``tc.language.program.functions``, by canonical name; arguments have type ``type``."""
 
@@ -154,7 +155,7 @@ class Call:
     type: ScalarType
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InRange:
     """Whether ``begin <= index < end``, for bounds that read tensors: ``where j in R(i):R(i+1)``.
 
@@ -263,7 +264,7 @@ class Role(Enum):
     TEMPORARY = "temporary"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tensor:
     """A tensor: argument, result or temporary; ``shape`` holds INT64 expressions over sizes and scalars."""
 
@@ -274,7 +275,7 @@ class Tensor:
     origin: Origin = field(compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scalar:
     """A scalar argument."""
 
@@ -292,7 +293,7 @@ class Reduction(Enum):
     MAXIMUM = "max"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class IterationVariable:
     """``begin <= name < end``; bounds are INT64 expressions over sizes, scalars and earlier iterators."""
 
@@ -301,7 +302,7 @@ class IterationVariable:
     end: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Owned:
     """What an instance of a scatter may write: only elements with ``begin <= subscript < end`` in a dimension.
 
@@ -313,7 +314,7 @@ class Owned:
     end: Expression
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Statement:
     """For every point of the iteration domain: ``target[subscripts] = value`` or ``reduction=`` value.
 
@@ -366,7 +367,7 @@ def touches(statement: Statement, tensor: str) -> bool:
     return statement.target == tensor or any(read.tensor == tensor for read in reads)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Precondition:
     """A BOOL expression over sizes and scalars that a call must fulfil; ``message`` says what and why."""
 
@@ -375,7 +376,7 @@ class Precondition:
     origin: Origin = field(compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Program:
     """A whole definition.
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 
 import islpy as isl
 
+from tc.base.frozen import frozen
 from tc.language.algebra.polynomial import LEAST_SIZE
 from tc.language.isl.affine import (
     Frame,
@@ -37,7 +37,7 @@ from tc.language.prove.written import (
 from tc.language.text.expression_text import expression_text
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Problem:
     """An element that is written twice or not at all, and the statement to blame."""
 
@@ -189,7 +189,7 @@ def _whole(value: WrittenValue, definition: Program) -> str:
     return f"give `{name}` all its elements before, `{before}`, and write `{operator}` in the place of `{operator}!`"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Witness:
     """The subscripts of an element, ``(0, 3)``, and the sizes for which it is one, `` for N = 2``.
 

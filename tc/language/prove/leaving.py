@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import islpy as isl
 
+from tc.base.frozen import frozen
 from tc.grammar.syntax import BinaryOperator
 from tc.language.algebra.extremes import Extremes, Interval
 from tc.language.algebra.polynomial import Atoms
@@ -31,7 +31,7 @@ from tc.language.text.expression_text import expression_text
 Shapes: TypeAlias = Mapping[str, tuple[Expression, ...]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Access:
     """One access of a statement; ``running``: the statement with the instances that make it."""
 
@@ -104,7 +104,7 @@ def is_suspect(access: Access, shape: tuple[Expression, ...], atoms: Atoms) -> b
     return False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Leaving:
     """One subscript of an access, and the instances for which it is outside."""
 

@@ -6,12 +6,13 @@ Most of it follows from the ends of the ranges; isl decides the rest and names a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 import islpy as isl
 
 from tc.base.errors import Diagnostic, RangeError, Span
+from tc.base.frozen import frozen
 from tc.language.algebra.fold import substitute
 from tc.language.algebra.polynomial import LEAST_SIZE, Atoms
 from tc.language.isl.affine import Frame, affine_function, frame_of, guard_domain, iteration_domain
@@ -115,7 +116,7 @@ def _always_leaving(statement: Statement, program: Program, place_of: PlaceOf | 
                     return
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _General:
     """A statement before its sizes were known: remedies are written in its terms."""
 

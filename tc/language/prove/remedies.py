@@ -8,8 +8,9 @@ grants what it says and bounds nothing.  An assignment must give every element a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from tc.base.frozen import frozen
 from tc.grammar.syntax import BinaryOperator
 from tc.language.algebra.extremes import Extremes, Interval
 from tc.language.algebra.polynomial import Atoms, Polynomial, constant
@@ -38,7 +39,7 @@ from tc.language.text.expression_text import expression_text
 _GENERAL = "narrow the ranges with a `where`, or guard the read with a condition"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Subscript:
     """A subscript that may be outside: below 0, or at or above the extent."""
 

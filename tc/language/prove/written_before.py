@@ -7,11 +7,11 @@ Statements run in the order of ``tc.language.isl.original_order``.  A statement 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from typing import Final
 
 import islpy as isl
 
+from tc.base.frozen import frozen
 from tc.language.isl.affine import (
     Frame,
     access_relation,
@@ -96,7 +96,7 @@ def _in_blocks(program: Program) -> list[str]:
     return [t.name for t in program.tensors if t.name in names and t.role in (Role.OUTPUT, Role.TEMPORARY)]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Missing:
     """``pairs``: ``{ instance -> element }``, where a read of a statement finds nothing."""
 

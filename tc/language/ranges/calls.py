@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from tc.base.frozen import frozen
 from tc.base.types import ScalarType
 from tc.grammar.syntax import BinaryOperator
 from tc.grammar.syntax_builder import MAXIMUM_DEPTH
@@ -31,7 +32,7 @@ from tc.language.text.expression_text import expression_text
 _MAXIMUM_OPERATIONS = 100_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BoundCall:
     """A call whose sizes are known.  ``values``: what the callee's sizes and scalars are in the caller.
 
@@ -120,7 +121,7 @@ def _measure(expression: Expression, known: Mapping[Expression, tuple[int, int]]
     return 1 + sum(part[0] for part in parts), 1 + max((part[1] for part in parts), default=0)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Equality:
     """What a call needs of an extent of the caller, which has it at a ``place`` such as ``A.0``."""
 

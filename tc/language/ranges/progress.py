@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tc.base.frozen import frozen
 from tc.language.algebra.extremes import Interval
 from tc.language.algebra.polynomial import Polynomial
 from tc.language.draft.draft import Draft
 from tc.language.program.program import Read
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Access:
     """``condition >= 0`` keeps one subscript of a read inside."""
 

@@ -8,8 +8,9 @@ other tensor bounds takes the extent that the other writers give the tensor bein
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from tc.base.frozen import frozen
 from tc.language.algebra.extents import extent_name, named_extent
 from tc.language.algebra.fold import substitute
 from tc.language.algebra.polynomial import Atoms, Polynomial
@@ -30,7 +31,7 @@ from tc.language.ranges.rounds import (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ranges:
     """The outcome.  ``resolved``: per statement its draft (extents filled in) and the intervals of its iterators;
     ``calls``: per call its binding; ``shapes``: per tensor its extents.  What is in error is missing.
@@ -41,7 +42,7 @@ class Ranges:
     shapes: Mapping[str, tuple[Polynomial, ...]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Known:
     """What range inference starts from.
 

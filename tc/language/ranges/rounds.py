@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
+from tc.base.frozen import frozen
 from tc.language.algebra.extents import Writing, written_extent
 from tc.language.algebra.extremes import Extremes, Interval
 from tc.language.algebra.fold import put_in
@@ -74,7 +74,7 @@ def _access(
                 yield Access(asked, guarded.read)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Bound:
     """``factor * iterator <= limit``."""
 

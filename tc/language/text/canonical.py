@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from tc.base.frozen import frozen
 from tc.language.algebra.extents import rename_extent
 from tc.language.algebra.rewriting import map_statement
 from tc.language.program.program import (
@@ -56,7 +57,7 @@ def canonical_text(program: Program) -> str:
     return program_text(canonical(program))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Names:
     sizes: Mapping[str, str]
     scalars: Mapping[str, str]

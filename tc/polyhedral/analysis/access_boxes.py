@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
+from tc.base.frozen import frozen
 from tc.language.program.program import Expression
 from tc.polyhedral.analysis.offsets import Arguments, LinearForm, index_form, subscript_form
 from tc.polyhedral.analysis.ranges import Ranges, iterator_range, range_of
@@ -28,7 +28,7 @@ from tc.polyhedral.ir.loops import (
 Touches: TypeAlias = Callable[[StatementBody], Iterable[tuple[str, tuple[Expression, ...]]]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Access:
     """An access to a tensor below some loops; ``ranges``: of the iterators of all of them."""
 
@@ -38,7 +38,7 @@ class Access:
     ranges: Ranges
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Side:
     """One dimension of a box: from ``first + least`` to ``first + most``."""
 

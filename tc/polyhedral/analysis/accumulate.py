@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final, TypeAlias, assert_never
 
+from tc.base.frozen import frozen
 from tc.language.program.program import IteratorReference, Read, Reduction, walk
 from tc.polyhedral.analysis.ranges import Ranges, always_runs, iterator_range
 from tc.polyhedral.ir.loops import (
@@ -35,7 +35,7 @@ REACHED: Final = "reached"
 _MOST_LANES = 256
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Partial:
     """One reducing statement: all its instances inside combine into one element.
 
@@ -49,7 +49,7 @@ class Partial:
     always_runs: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Accumulation:
     """Loops all of whose instances reduce into one element for each statement.
 

@@ -6,10 +6,11 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
 from collections.abc import Sequence as Items
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import accumulate
 from typing import Final, TypeAlias
 
+from tc.base.frozen import frozen
 from tc.language.program.program import iterators_in
 from tc.language.program.specialization import Layout
 from tc.polyhedral.analysis.offsets import Forms, LinearForm, recombined, subscript_form
@@ -38,7 +39,7 @@ _AT_ONCE: Final = (LoopKind.BLOCK, LoopKind.THREAD, LoopKind.PARALLEL, LoopKind.
 _QUOTIENTS: Final = (IndexOperator.FLOOR_DIVIDE, IndexOperator.NONNEGATIVE_DIVIDE)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Path:
     """Loops one inside the other, outermost first, with the most iterations of each; ``ranges``: of all iterators."""
 
@@ -92,7 +93,7 @@ def _trips_of_run(loop: Loop) -> Count:
     return min(lengths)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Moving:
     """How loops choose an element.
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, TypeAlias, assert_never
 
+from tc.base.frozen import frozen
 from tc.language.isl.affine import parameter_name
 from tc.language.program.specialization import Sizes
 from tc.polyhedral.ir.loops import IndexExpression, IndexLiteral, IndexOperation, IndexOperator, IndexVariable, Loop
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Range:
     """All integers from ``least`` to ``most``; an infinity stands where no bound is known."""
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import assert_never
 
 import islpy as isl
 
+from tc.base.frozen import frozen
 from tc.language.program.program import iterators_in
 from tc.polyhedral.analysis.extents import extent_of, volume
 from tc.polyhedral.analysis.reads import value_reads
@@ -26,7 +27,7 @@ def chunk_steps(tree: ScheduleTree, scop: Scop, cores: int) -> ScheduleTree:
     return replace(tree, root=_Chunker(scop, cores).visit(tree.root, tree.domain))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Chunker:
     scop: Scop
     cores: int

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import islpy as isl
 
+from tc.base.frozen import frozen
 from tc.language.program.specialization import Layout
 from tc.polyhedral.analysis.extents import extent_of, volume
 from tc.polyhedral.analysis.paths import paths_below
@@ -54,7 +54,7 @@ def _only(scop: Scop, name: str) -> isl.UnionSet:
     return isl.UnionSet.from_set(scop.statement(name).domain)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Rule:
     scop: Scop
     band: Band

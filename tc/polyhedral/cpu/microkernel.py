@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import combinations, product
 from types import MappingProxyType
 from typing import Final
 
 import islpy as isl
 
+from tc.base.frozen import frozen
 from tc.base.types import ScalarType
 from tc.language.program.specialization import Layout
 from tc.polyhedral.analysis.pack import can_pack
@@ -63,7 +63,7 @@ PANEL: Final = 256
 STEPS: Final = 256
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MicroKernel:
     """Sizes of the register tile by iterator; ``lane`` is the one along which vectors lie, if they do."""
 
@@ -177,7 +177,7 @@ def _model(
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Model:
     """What the cost of a tile depends on.
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import assert_never
 
 import islpy as isl
 
+from tc.base.frozen import frozen
 from tc.language.program.specialization import Layout
 from tc.polyhedral.analysis.extents import extent_of, volume
 from tc.polyhedral.analysis.pack import can_pack
@@ -45,7 +46,7 @@ def parallelize_tree(tree: ScheduleTree, scop: Scop, cores: int, room: int, *, j
     return replace(tree, root=parallelizer.visit(tree.root, tree.domain))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Parallelizer:
     scop: Scop
     layouts: Mapping[str, Layout]

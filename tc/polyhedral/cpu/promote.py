@@ -12,11 +12,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from collections.abc import Sequence as Items
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import assert_never
 
 import islpy as isl
 
+from tc.base.frozen import frozen
 from tc.base.types import ScalarType
 from tc.language.isl.affine import isl_name
 from tc.language.program.program import Read
@@ -48,7 +49,7 @@ from tc.polyhedral.transform.tile import is_register
 from tc.polyhedral.transform.vectorize import ends_nest
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Room:
     """The most elements of a register tile, of a packed operand, and of a temporary in a buffer; 0 promotes none.
 

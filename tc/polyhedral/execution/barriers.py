@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 
 import islpy as isl
 
+from tc.base.frozen import frozen
 from tc.polyhedral.analysis.extents import outermost, with_all_values
 from tc.polyhedral.analysis.ranges import Ranges
 from tc.polyhedral.execution.launch_sizes import LaunchSizes, launch_sizes
@@ -90,7 +91,7 @@ def is_met_by_all(place: Place, threads: Items[int]) -> bool:
     return bool(every.reset_tuple_id().is_subset(points.reset_tuple_id()))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WarpPlace:
     """A place in loops as the lanes of a warp see it.
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import assert_never
 
+from tc.base.frozen import frozen
 from tc.polyhedral.analysis.ranges import Ranges, iterator_range
 from tc.polyhedral.ir.loops import Allocation, Block, Guard, Leaf, Loop, LoopKind, LoopTree
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LaunchSizes:
     """Blocks of a grid and threads of a block along the loops over them, outermost first."""
 

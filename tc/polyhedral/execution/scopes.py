@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from collections.abc import Sequence as Items
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final, TypeAlias, assert_never
 
 import islpy as isl
 
+from tc.base.frozen import frozen
 from tc.polyhedral.analysis.functions import Function
 from tc.polyhedral.analysis.times import Times
 from tc.polyhedral.execution.execution import Concurrency
@@ -23,7 +23,7 @@ Levels: TypeAlias = tuple[tuple[Concurrency, ...], ...]
 Time: TypeAlias = tuple[tuple[Concurrency, Function], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scope:
     """An allocation of a buffer on the way to a leaf, below so many levels of time."""
 
@@ -32,7 +32,7 @@ class Scope:
     sharing: Sharing
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Way:
     """The way to a leaf: its statement, time and allocations; ``times``: the same, padded to all levels."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from tc.base.frozen import frozen
 from tc.polyhedral.analysis.element_counts import Count
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Additions:
     """How many additions of a statement to one element follow each other, at most, where a tree is run once.
 

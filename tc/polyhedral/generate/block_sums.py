@@ -19,9 +19,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, assert_never
 
+from tc.base.frozen import frozen
 from tc.base.types import ScalarType
 from tc.grammar.syntax import BinaryOperator
 from tc.language.isl.affine import parameter_name
@@ -76,7 +77,7 @@ _MOST_ELEMENTS: Final = 1024
 _IN_ORDER: Final = (LoopKind.SEQUENTIAL, LoopKind.REDUCTION, LoopKind.UNROLLED, LoopKind.REGISTER)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Blocked:
     """The loops with sums in blocks.
 
@@ -117,7 +118,7 @@ def _run_length(body: StatementBody) -> int:
     return _RUN_OF_PRODUCTS if multiplied else _RUN
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Nest:
     """What a loop is cut for: sums, which of the loops inside add up, and the most additions without and with runs."""
 
@@ -135,7 +136,7 @@ class _Nest:
         return any(own.behind + second.get(name, NOTHING).before > self.most for name, own in first.items())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Sums:
     bodies: Mapping[str, StatementBody]
 

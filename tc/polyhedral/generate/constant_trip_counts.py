@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, assert_never
 
+from tc.base.frozen import frozen
 from tc.polyhedral.analysis.ranges import Ranges, iterator_range, range_of
 from tc.polyhedral.execution.loop_execution import loop_paths
 from tc.polyhedral.ir.loops import (
@@ -91,7 +92,7 @@ def _chooses(loop: Loop, scop: Scop) -> bool:
     return chosen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OwnSubscript:
     """A subscript of an array that belongs to a thread; ``in_array``: it says which of the thread's elements it is."""
 

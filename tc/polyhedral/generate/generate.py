@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from collections.abc import Sequence as Items
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
 import islpy as isl
 
+from tc.base.frozen import frozen
 from tc.language.isl.affine import Frame
 from tc.language.program.specialization import Sizes
 from tc.polyhedral.generate.leaves import PLAIN, Leaves
@@ -82,7 +82,7 @@ def generate_loops(
     return _Converter({allocation_mark(b.name): b for b in buffers}, leaves).convert(node, None, {})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _LoopMark:
     """The kind of the loop with so many members above it, after which isl names its iterator.
 
@@ -99,7 +99,7 @@ class _LoopMark:
         return f"c{self.depth}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Converter:
     """``allocations``: buffers by the mark that stands above the loops that use them."""
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence as Items
-from dataclasses import dataclass
 
+from tc.base.frozen import frozen
 from tc.base.grid import MOST_BLOCKS, MOST_THREADS
 from tc.polyhedral.analysis.ranges import Ranges
 from tc.polyhedral.analysis.substitute import substituted_in
@@ -30,7 +30,7 @@ from tc.polyhedral.ir.loops import (
 from tc.polyhedral.ir.scop import Scop
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limits:
     """What nests in one kernel keep to.
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
+from tc.base.frozen import frozen
 from tc.language.program.program import Read
 from tc.polyhedral.ir.loops import Barrier, Copy, IndexExpression, Instance
 from tc.polyhedral.ir.scop import Promotion, Scop
@@ -14,7 +15,7 @@ from tc.polyhedral.ir.scop import Promotion, Scop
 _Pattern: TypeAlias = Instance | Copy | Barrier
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Leaves:
     """``patterns``: nodes without arguments, by name; what has another name becomes a plain ``Instance``."""
 

@@ -8,9 +8,10 @@ runs nothing else, instances need not ask.  ``tc.polyhedral.proof.verify_ranges`
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import assert_never
 
+from tc.base.frozen import frozen
 from tc.language.program.program import InRange, iterators_in
 from tc.polyhedral.analysis.offsets import LinearForm, index_form, subscript_form
 from tc.polyhedral.analysis.reads import data_ranges
@@ -44,7 +45,7 @@ def narrow_ranges(root: LoopTree, bodies: Mapping[str, StatementBody]) -> LoopTr
     return _Narrowing(ranged).visit(root) if ranged else root
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Narrowing:
     """``bodies``: of the statements that have ranges."""
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
+
+from tc.base.frozen import frozen
 
 
 class InBuffers(Enum):
@@ -16,12 +17,12 @@ class InBuffers(Enum):
     MISSING_COPIES = "isl's loops would leave out some copies to shared memory"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MissingInstances:
     """isl's loops over quotients of sums of iterators leave out some instances."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LongSums:
     """``statements`` add too much up in float32, into more elements than can be kept beside."""
 

@@ -12,6 +12,7 @@ from typing import assert_never
 
 import islpy as isl
 
+from tc.base.frozen import frozen
 from tc.language.program.specialization import Sizes
 from tc.polyhedral.analysis.index_functions import index_function
 from tc.polyhedral.execution.barriers import Step
@@ -34,7 +35,7 @@ from tc.polyhedral.ir.loops import (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Minimum:
     """``bound``, an upper bound, is the minimum of ``number`` and ``other``."""
 

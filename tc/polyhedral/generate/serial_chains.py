@@ -7,9 +7,10 @@ Loops say what follows each other, whatever the options, the target and the pass
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, assert_never
 
+from tc.base.frozen import frozen
 from tc.language.program.program import Read, walk
 from tc.language.program.specialization import Layout
 from tc.language.program.terms import is_product_of_two
@@ -56,7 +57,7 @@ def most_rounded(body: StatementBody) -> int:
     return MOST if is_product_of_two(body.value) else _MOST_ROUNDINGS
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Chains:
     """The chains of the sums of a program, whose statements and layouts these are."""
 

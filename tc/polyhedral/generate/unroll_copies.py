@@ -7,9 +7,10 @@ The loops are proven as loops; that every copy is the body at its iteration is p
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias, assert_never
 
+from tc.base.frozen import frozen
 from tc.polyhedral.analysis.fold_index import AtValues
 from tc.polyhedral.ir.loops import (
     Allocation,
@@ -69,7 +70,7 @@ def iterations(loop: Loop) -> range:
             raise AssertionError("unrolled loops begin and end at numbers")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Unrolling:
     at: AtValues
 

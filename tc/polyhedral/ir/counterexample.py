@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 import islpy as isl
 
+from tc.base.frozen import frozen
 from tc.language.isl.pieces import maps_of
 
 
@@ -40,7 +40,7 @@ class Violation(Enum):
     ALONE = "some lane of a warp may miss an exchange"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Counterexample:
     """One failure: what, and a witness instance (or pair of instances) as isl text."""
 

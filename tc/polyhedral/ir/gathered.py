@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import islpy as isl
 
+from tc.base.frozen import frozen
 from tc.language.program.program import (
     INDEX_TYPE,
     Expression,
@@ -21,7 +21,7 @@ from tc.language.program.program import (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Gathered:
     """What a read finds through an index that is read, too: one element for all values of the iterators it mentions.
 

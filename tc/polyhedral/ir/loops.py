@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, TypeAlias, assert_never
 
+from tc.base.frozen import frozen
 from tc.base.grid import WARP
 from tc.base.types import ScalarType
 from tc.language.program.program import Expression, InRange, Owned, Read, Reduction
@@ -40,21 +41,21 @@ class IndexOperator(Enum):
     GREATER_EQUAL = ">="
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class IndexLiteral:
     """A number."""
 
     value: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class IndexVariable:
     """A loop iterator, or a size that stayed symbolic."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class IndexOperation:
     """An operator with its operands."""
 
@@ -78,7 +79,7 @@ def variables(expression: IndexExpression) -> set[str]:
             assert_never(expression)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StatementBody:
     """What one instance of a statement does: ``target[subscripts] (reduction)= value``.
 
@@ -124,7 +125,7 @@ class LoopKind(Enum):
 LINE_BYTES: Final = 64
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Total:
     """What the partial sums of one statement are added to while a loop runs.
 
@@ -138,7 +139,7 @@ class Total:
     cascaded: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fold:
     """The partial sums of a statement are added to their totals, and begun again, behind so many iterations each."""
 
@@ -146,7 +147,7 @@ class Fold:
     every: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReadRange:
     """A range that reads tensors, outside of which iterations of a loop do nothing.
 
@@ -162,7 +163,7 @@ class ReadRange:
     high: IndexExpression
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Loop:
     """``for (iterator = lower; iterator <= upper; iterator += step) body``.
 
@@ -182,7 +183,7 @@ class Loop:
     ranges: tuple[ReadRange, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Guard:
     """A branch: ``then`` where the condition holds, ``otherwise`` (or nothing) where it does not."""
 
@@ -191,14 +192,14 @@ class Guard:
     otherwise: LoopTree | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Block:
     """Loop trees that run one after the other."""
 
     children: tuple[LoopTree, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Leaf:
     """A node without others inside."""
 
@@ -276,7 +277,7 @@ MOST_UNROLLED: Final = 64
 LANES: Final = WARP
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Buffer:
     """A tensor as a kernel sees it.
 
@@ -294,7 +295,7 @@ class Buffer:
         return self.sharing is Sharing.BLOCK
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Allocation:
     """Storage for one run of ``body``; it holds nothing yet when that starts."""
 
@@ -328,7 +329,7 @@ def barriers(root: LoopTree) -> frozenset[str]:
     return frozenset(leaf.statement for leaf in leaves(root) if isinstance(leaf, Barrier))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LoopProgram:
     """One kernel: buffers in the order of its parameters, scalar parameters, bodies by name, and the loops.
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from tc.base.frozen import frozen
 from tc.language.program.program import Expression
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LinearRecurrence:
     """A statement ``h(t+1) = a(t) h(t) + b(t)`` in a block, of which parts of the steps are computed side by side.
 

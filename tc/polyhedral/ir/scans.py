@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from tc.base.frozen import frozen
 from tc.language.program.program import Expression
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Blocks:
     """A scan in blocks, each of which goes on from what all blocks before it have.
 
@@ -22,7 +22,7 @@ class Blocks:
     before: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scan:
     """A statement that is computed as a scan: each of its results goes on from the one before.
 
@@ -54,7 +54,7 @@ class Scan:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StepSums:
     """A statement in whose steps several terms are added, which are reduced to one before.
 

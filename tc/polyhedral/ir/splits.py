@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from tc.base.frozen import frozen
 from tc.language.program.program import Expression
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Split:
     """What was done to a statement: what its iterators are in the statement that makes the partial results.
 
@@ -22,7 +22,7 @@ class Split:
     part: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Share:
     """How a scatter is shared.
 
@@ -47,7 +47,7 @@ class Share:
         return f"{self.statement}: {self.owners} owners of ranges of its elements, who look at all indices"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shared:
     """What was done to a scatter, as ``Split`` says; without ``values`` it has owners, or is ``atomic``."""
 

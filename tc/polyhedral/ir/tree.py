@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from typing import Final, TypeAlias, assert_never
 
 import islpy as isl
 
+from tc.base.frozen import frozen
 from tc.language.isl.pieces import functions_of, sets_of
 from tc.polyhedral.ir.loops import LoopKind, Sharing
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Member:
     """One schedule dimension of a band.
 
@@ -42,7 +42,7 @@ class Member:
     last: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Band:
     """Nested loops, outermost member first; ``permutable``: any order of the members is legal."""
 
@@ -51,7 +51,7 @@ class Band:
     child: Node
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Filter:
     """A branch of a sequence: the instances that it keeps, and their order."""
 
@@ -59,14 +59,14 @@ class Filter:
     child: Node
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sequence:
     """Branches run in order."""
 
     filters: tuple[Filter, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Extension:
     """Further instances below: copies into and out of ``buffer``, which lives for one iteration of the members above.
 
@@ -83,7 +83,7 @@ class Extension:
     functions: tuple[isl.PwAff, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Leaf:
     """At most one instance of each statement is left here."""
 
@@ -91,7 +91,7 @@ class Leaf:
 Node: TypeAlias = Band | Sequence | Extension | Leaf
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ScheduleTree:
     """A tree and the instances that it orders."""
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from tc.base.frozen import frozen
 from tc.language.program.program import Expression, reads_in
 from tc.language.program.specialization import Layout
 from tc.polyhedral.analysis.access_boxes import Side, accesses_in, box_of, iterator_ranges, trips
@@ -56,7 +56,7 @@ def prefetch_blocks(
     return change_tiles(root, _Walk(large, bodies, most_bytes).prefetching)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Footprint:
     """What one iteration of a loop reads of an argument: ``span`` elements from the element ``first`` on."""
 
@@ -64,7 +64,7 @@ class _Footprint:
     span: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Walk:
     large: Mapping[str, Layout]
     bodies: Mapping[str, StatementBody]

@@ -6,9 +6,10 @@ Hardware prefetchers do not know where a gather reads next; its indices do, and 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import assert_never
 
+from tc.base.frozen import frozen
 from tc.language.program.program import Read, reads_in, walk
 from tc.polyhedral.analysis.substitute import substituted
 from tc.polyhedral.ir.loops import (
@@ -48,7 +49,7 @@ def _gathers(body: StatementBody) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Place:
     """``buffer``: of the innermost allocation around; ``innermost``: the innermost loop in it that goes on over the
     tile; ``lanes``: inside of a loop over lanes.
@@ -59,7 +60,7 @@ class _Place:
     lanes: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Walk:
     """``bodies``: of the statements that gather."""
 

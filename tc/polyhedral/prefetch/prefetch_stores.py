@@ -10,9 +10,9 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from functools import reduce
 
+from tc.base.frozen import frozen
 from tc.language.program.program import Expression, reads_in
 from tc.language.program.specialization import Layout, Sizes
 from tc.polyhedral.analysis.access_boxes import Side, accesses_in, box_of, iterator_ranges
@@ -40,7 +40,7 @@ def prefetch_stores(
     return change_tiles(root, _Walk(large, bodies, sizes).prefetching) if large else root
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Walk:
     """``large``: results that are written only, and written through the caches."""
 

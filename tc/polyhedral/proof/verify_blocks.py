@@ -7,10 +7,11 @@ loop and written back after it; while that loop runs, nothing else accesses the 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import assert_never
 
 from tc.base.errors import VerificationError
+from tc.base.frozen import frozen
 from tc.language.isl.affine import parameter_name
 from tc.polyhedral.analysis.accumulate import accumulation
 from tc.polyhedral.analysis.element_counts import Path
@@ -52,7 +53,7 @@ def _refused(reason: str) -> VerificationError:
     return VerificationError(f"the blocks of sums are not proven correct: {reason}")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Totals:
     bodies: Mapping[str, StatementBody]
 

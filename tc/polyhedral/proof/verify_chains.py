@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final, assert_never
 
 from tc.base.errors import VerificationError
+from tc.base.frozen import frozen
 from tc.base.types import ScalarType
 from tc.language.isl.affine import parameter_name
 from tc.language.program.program import Read, Reduction, walk
@@ -65,7 +65,7 @@ def _refused(reason: str) -> VerificationError:
     return VerificationError(f"the blocks of sums are not proven correct: {reason}")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Chain:
     """Additions of a tree that is run once.
 
@@ -123,7 +123,7 @@ class _Chain:
         return _Chain(0, self.head, rest.tail, max(self.longest, run.longest, run.through))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Sum:
     """The sum of one statement."""
 

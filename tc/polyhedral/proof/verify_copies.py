@@ -7,11 +7,12 @@ the value of every iteration, in order.  Both trees are compared in one traversa
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import zip_longest
 from typing import TypeAlias, assert_never
 
 from tc.base.errors import VerificationError
+from tc.base.frozen import frozen
 from tc.polyhedral.analysis.fold_index import AtValues
 from tc.polyhedral.ir.counterexample import Counterexample, Violation
 from tc.polyhedral.ir.loops import (
@@ -48,7 +49,7 @@ def find_false_copy(loops: LoopTree, copies: LoopTree) -> Counterexample | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Step:
     """A leaf, or where a loop, a branch or an array begins or ends, with its index expressions.
 

@@ -9,11 +9,11 @@ are inside, the loop runs nothing else.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import islpy as isl
 
 from tc.base.errors import VerificationError
+from tc.base.frozen import frozen
 from tc.language.isl.affine import Frame
 from tc.language.isl.session import isl_context
 from tc.language.program.program import InRange, Read, iterators_in, walk
@@ -48,7 +48,7 @@ def prove_ranges(program: LoopProgram) -> None:
         _Proof({body.name: body for body in program.bodies}, context, program.sizes).prove(program.root)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Proof:
     bodies: Mapping[str, StatementBody]
     context: isl.Context

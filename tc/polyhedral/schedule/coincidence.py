@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from collections.abc import Sequence as Items
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from tc.base.frozen import frozen
 from tc.polyhedral.schedule.hulls import Hull, Number, Own, Variable
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shared:
     """One function of all statements of a group: of each, an iterator, or none, plus a constant."""
 
@@ -25,7 +25,7 @@ class Shared:
     constants: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Apart:
     """The statements fall into parts that have nothing to do with each other."""
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from collections.abc import Sequence as Items
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
 
 import islpy as isl
+
+from tc.base.frozen import frozen
 
 Number: TypeAlias = int | Fraction
 Row: TypeAlias = list[Number]
@@ -23,7 +24,7 @@ Variable: TypeAlias = tuple[int, int]
 Own: TypeAlias = tuple[str, int]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Hull:
     """The affine hull of the pairs of two statements, for all sizes.
 

@@ -16,11 +16,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import islpy as isl
 
+from tc.base.frozen import frozen
 from tc.base.types import ScalarType
 from tc.grammar.syntax import BinaryOperator, UnaryOperator
 from tc.language.algebra.rewriting import fresh_name
@@ -255,7 +256,7 @@ _SUFFIXES: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Cut:
     """How the loop ``step`` around the loops ``rest`` is cut into ``count`` parts.
 

@@ -17,6 +17,7 @@ from typing import assert_never
 
 import islpy as isl
 
+from tc.base.frozen import frozen
 from tc.base.types import ScalarType, computation_type
 from tc.grammar.syntax import BinaryOperator
 from tc.language.algebra.rewriting import fresh_name
@@ -49,7 +50,7 @@ from tc.polyhedral.schedule.growth import Growth, growth_of, without_mask
 from tc.polyhedral.schedule.step_sums import sum_steps
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scanning:
     """Which scans are made in blocks: those of less than ``rows`` elements side by side, with enough steps for them.
 

@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from tc.base.frozen import frozen
 from tc.base.types import ScalarType, computation_type
 from tc.grammar.syntax import BinaryOperator
 from tc.language.algebra.rewriting import fresh_name, map_statement
@@ -66,7 +67,7 @@ def share_scatters(
     return replace(specialization, program=program, layouts=sharing.layouts), tuple(sharing.done)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Extents:
     """Of a scatter: ``elements`` that data choose among, ``terms`` for each row of ``width`` others."""
 

@@ -7,10 +7,10 @@ not depend on a machine.  How many owners there are matters to time alone.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from tc.base.errors import OptionsError
+from tc.base.frozen import frozen
 from tc.base.types import ScalarType, computation_type
 from tc.language.program.program import Reduction, Statement, reads_in
 from tc.language.program.specialization import Specialization
@@ -32,7 +32,7 @@ _FURTHER: Final = 32
 _MOST_CHUNKS: Final = 4
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Owners:
     """As many as keep a machine busy: ``of_rows``, which are long, beside which indices cost little, or not."""
 
@@ -40,7 +40,7 @@ class Owners:
     of_elements: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sharers:
     """What a machine has for scatters.
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 
+from tc.base.frozen import frozen
 from tc.base.types import ScalarType, computation_type
 from tc.grammar.syntax import BinaryOperator
 from tc.language.algebra.rewriting import fresh_name, map_statement
@@ -42,7 +43,7 @@ from tc.polyhedral.ir.loops import LANES
 from tc.polyhedral.ir.splits import Split
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Walk:
     """Loops of a reduction that go along memory, one after the other: outermost first, with their values."""
 

@@ -7,10 +7,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import islpy as isl
 
+from tc.base.frozen import frozen
 from tc.grammar.syntax import BinaryOperator
 from tc.language.algebra.rewriting import fresh_name
 from tc.language.program.program import (
@@ -29,7 +30,7 @@ from tc.language.program.program import (
 from tc.polyhedral.schedule.growing_points import Points, from_zero
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Summed:
     """``each`` reduces the terms of every step, ``total`` these sums; both have the name of their statement.
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import islpy as isl
 
+from tc.base.frozen import frozen
 from tc.polyhedral.analysis.extents import extent_of
 from tc.polyhedral.analysis.paths import paths_below
 from tc.polyhedral.analysis.strides import iterator_of, stride
@@ -44,7 +44,7 @@ def _without_last_zeros(sizes: tuple[int, ...]) -> tuple[int, ...]:
     return sizes
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RegisterTile:
     """Sizes in the order of the target's loops, and the place of the one that vectors lie along."""
 

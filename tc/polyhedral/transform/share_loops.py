@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, assert_never
 
 import islpy as isl
 
 from tc.base.counted import counted
 from tc.base.errors import OptionsError
+from tc.base.frozen import frozen
 from tc.base.grid import MOST_THREADS_ALONG
 from tc.language.isl.pieces import sets_of
 from tc.polyhedral.analysis.extents import extent_of
@@ -32,7 +32,7 @@ DIMENSIONS: Final = 3
 ORDER: Final = f"block and grid begin with x, the innermost of the loops that are shared; {OUTERMOST_FIRST}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Grid:
     """The most blocks of a grid and the threads of a block, along each dimension, x first.
 
@@ -48,7 +48,7 @@ class Grid:
     machine: GpuMachine
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Row:
     """A loop that threads share, and how many iterations it has, in groups or not."""
 
@@ -93,7 +93,7 @@ def statement_of(domain: isl.UnionSet, name: str) -> isl.UnionSet:
     return isl.UnionSet.from_set(next(piece for piece in pieces if piece.get_tuple_name() == name))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Nest:
     """What blocks and threads share of a nest.
 

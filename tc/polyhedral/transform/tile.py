@@ -7,19 +7,20 @@ dependence, so they may run below any other loop, and they are replicated into e
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, TypeAlias, assert_never
 
 import islpy as isl
 
 from tc.base.errors import OptionsError
+from tc.base.frozen import frozen
 from tc.language.isl.pieces import functions_of, pieces_of
 from tc.polyhedral.analysis.extents import extent_of
 from tc.polyhedral.ir.loops import LoopKind
 from tc.polyhedral.ir.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cut:
     """How one member is tiled: the size, 0 for not at all, and the kind of the loop over a tile's points.
 
@@ -119,7 +120,7 @@ def tile_tree(tree: ScheduleTree, choose: ChooseCuts) -> ScheduleTree:
     return replace(tree, root=_Tiler(choose).tile(tree.root, tree.domain, 0, ()))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Tiler:
     choose: ChooseCuts
 

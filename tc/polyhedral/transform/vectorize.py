@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, assert_never
 
 import islpy as isl
 
+from tc.base.frozen import frozen
 from tc.base.types import computation_type
 from tc.language.program.program import Read, walk
 from tc.language.program.specialization import Layout
@@ -29,7 +30,7 @@ SHORT = 8
 _FAR: Final = 128
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Preference:
     """Compared in order: fewer scattered accesses, then independent iterations, then more of them."""
 
@@ -122,7 +123,7 @@ def _all_coincident(*bands: tuple[Member, ...]) -> bool:
     return all(member.coincident for members in bands for member in members)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Vectorizer:
     scop: Scop
     layouts: Mapping[str, Layout]

@@ -8,11 +8,11 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Final, assert_never
 
 from tc.base.environment import environment
 from tc.base.errors import ArgumentError, DeviceError, StickyDeviceError
+from tc.base.frozen import frozen
 from tc.base.grid import Argument, GridKernel, Place
 from tc.base.types import Kind, ScalarType
 from tc.runtime.cuda.chosen_driver import cuda_driver
@@ -81,7 +81,7 @@ def _runs(device: tuple[int, int], architecture: str) -> bool:
     return major == device[0] and minor <= device[1]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Launch:
     """How the arguments of one kernel are packed: which of all values, and in which layout."""
 

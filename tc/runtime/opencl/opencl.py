@@ -12,10 +12,10 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Final
 
 from tc.base.errors import CompileError, DeviceError
+from tc.base.frozen import frozen
 from tc.base.grid import Argument, GridKernel, Place
 from tc.base.types import Kind, ScalarType
 from tc.runtime.host.binary import Binary
@@ -29,7 +29,7 @@ STANDARD: Final = "-cl-std=CL1.2"
 EXACT_DIVISION: Final = "-cl-fp32-correctly-rounded-divide-sqrt"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Device:
     """A device with a context and a queue of its own.
 
@@ -93,7 +93,7 @@ def compile_opencl(source: str) -> Binary:
     return Binary(bytes(binary))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Extent:
     """The memory of a buffer: ``first``, where it begins, relative to the element whose subscripts are 0; in bytes."""
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from collections.abc import Sequence as Items
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import islpy as isl
 
+from tc.base.frozen import frozen
 from tc.language.program.affine_form import coefficient
 from tc.language.program.program import Expression, iterators_in
 from tc.polyhedral.analysis.extents import extent_of, volume
@@ -119,7 +120,7 @@ def _enough(tiles: Items[tuple[int, ...]], extents: Items[int], machine: GpuMach
     return tiles[-1]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Product:
     """The heaviest reduction below a band, some of whose operands are the same along one loop or another."""
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import assert_never
 
 import islpy as isl
 
+from tc.base.frozen import frozen
 from tc.polyhedral.analysis.linearize import linearize_last
 from tc.polyhedral.ir.scop import Scop, layouts_of
 from tc.polyhedral.ir.tree import Band, Extension, Leaf, Node, ScheduleTree, Sequence, statement_names
@@ -22,7 +23,7 @@ def linearize_rows(tree: ScheduleTree, scop: Scop, kept: int) -> ScheduleTree:
     return replace(tree, root=_Visitor(scop, kept).visit(tree.root, tree.domain, 0))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Visitor:
     scop: Scop
     kept: int

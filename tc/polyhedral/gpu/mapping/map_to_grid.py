@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence as Items
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import assert_never
 
 import islpy as isl
 
 from tc.base.counted import counted
 from tc.base.errors import OptionsError
+from tc.base.frozen import frozen
 from tc.base.grid import MOST_BLOCKS
 from tc.language.isl.pieces import sets_of
 from tc.polyhedral.analysis.extents import extent_of
@@ -57,7 +58,7 @@ def refuse_surplus_dimensions(tree: ScheduleTree, choose: ChooseCuts, grid: Grid
             )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Mapper:
     """How many loops each nest so far shares among blocks and among threads."""
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import Final
 
+from tc.base.frozen import frozen
 from tc.language.program.program import Statement, iterators_in
 from tc.language.program.specialization import Specialization
 from tc.language.program.within import ranges_in
@@ -33,7 +34,7 @@ class Whose(Enum):
     ACROSS_BLOCKS = "across blocks"  # those that combine what blocks have
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Step:
     """One step: some reductions get so many partial results; ``required``: it is an error if none does."""
 
@@ -43,7 +44,7 @@ class Step:
     required: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Plan:
     """How reductions are split; by default not at all.
 

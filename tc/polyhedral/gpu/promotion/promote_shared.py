@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence as Items
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import assert_never
 
 import islpy as isl
 
+from tc.base.frozen import frozen
 from tc.language.isl.affine import isl_name
 from tc.language.isl.pieces import sets_of
 from tc.polyhedral.analysis.box import Box, own_space, prefix_map
@@ -29,7 +30,7 @@ from tc.polyhedral.transform.promotion import Promoted, bytes_of
 from tc.targets.options import TileLayout
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SharedRoom:
     """Limits and layout of shared memory: ``bytes`` of a block; rows get ``padding`` elements against bank conflicts.
 

@@ -7,11 +7,12 @@ one for each thread if threads access different elements only, else one for the 
 from __future__ import annotations
 
 from collections.abc import Sequence as Items
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import assert_never
 
 import islpy as isl
 
+from tc.base.frozen import frozen
 from tc.polyhedral.analysis.box import bounding_box, prefix_map
 from tc.polyhedral.analysis.extents import extent_of
 from tc.polyhedral.analysis.reads import program_names, touches
@@ -31,7 +32,7 @@ from tc.polyhedral.transform.promotion import (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Memory:
     """Limits: elements of one temporary in private memory of a thread, and bytes of shared memory of a block.
 
