@@ -5,8 +5,10 @@ What isl decided is not trusted here: ``tc.polyhedral.proof.verify`` proves the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Sequence as Items
+from dataclasses import field, replace
+from itertools import groupby
 from types import MappingProxyType
 from typing import Final
 
@@ -16,6 +18,8 @@ from tc.base.frozen import frozen
 from tc.language.isl.affine import Frame
 from tc.language.program.specialization import Sizes
 from tc.polyhedral.generate.leaves import PLAIN, Leaves
+from tc.polyhedral.generate.repeats import Reduced, Twins, without_repeats
+from tc.polyhedral.generate.schedule_text import to_isl, to_text
 from tc.polyhedral.ir.loops import (
     Allocation,
     Block,
@@ -30,7 +34,7 @@ from tc.polyhedral.ir.loops import (
     LoopKind,
     LoopTree,
 )
-from tc.polyhedral.ir.tree import ScheduleTree, allocation_mark, marked_loop, to_isl
+from tc.polyhedral.ir.tree import ScheduleTree, allocation_mark, marked_loop
 
 # By name: islpy's type stubs miss the members whose C names are Python keywords.
 _OPERATORS: Final[Mapping[str, IndexOperator]] = {
@@ -78,8 +82,21 @@ def generate_loops(
     # One loop runs all statements below it: an allocation inside must not be there once for each of them.
     context.set_ast_build_group_coscheduled(1)
     build = isl.AstBuild.from_context(Frame(context, "", (), sizes=sizes).possible().params())
-    node = build.node_from_schedule(to_isl(tree, context, leaves.barriers))
-    return _Converter({allocation_mark(b.name): b for b in buffers}, leaves).convert(node, None, {})
+    text = to_text(tree, leaves.barriers)
+
+    def converted(reduced: Reduced) -> LoopTree:
+        node = build.node_from_schedule(to_isl(reduced.tree, context))
+        marks = {allocation_mark(buffer.name): buffer for buffer in buffers}
+        return _Converter(marks, leaves, reduced.twins).convert(node, None, {})
+
+    try:
+        return converted(without_repeats(text, leaves.barriers))
+    except _TwinsApartError:
+        return converted(Reduced(text))
+
+
+class _TwinsApartError(Exception):
+    """isl took the branches of a sequence apart, so that those that are like them have no place of their own."""
 
 
 @frozen
@@ -100,11 +117,25 @@ class _LoopMark:
 
 
 @frozen
+class _Part:
+    """A child of a block, and the guards around it."""
+
+    guards: tuple[isl.AstExpr, ...]
+    node: isl.AstNode
+
+
+@frozen
 class _Converter:
-    """``allocations``: buffers by the mark that stands above the loops that use them."""
+    """``allocations``: buffers by the mark that stands above the loops that use them.
+
+    ``twins``: branches by the mark of the one that isl generated for all of them.  ``names``: what its statements and
+    marks are called in the branch that is made.
+    """
 
     allocations: Mapping[str, Buffer]
     leaves: Leaves
+    twins: Mapping[str, Twins]
+    names: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     def convert(self, node: isl.AstNode, mark: _LoopMark | None, known: Mapping[str, IndexExpression]) -> LoopTree:
         """``mark``: the one above; ``known`` maps iterators of loops that run once to their values."""
@@ -117,16 +148,90 @@ class _Converter:
                 return Guard(condition, self.convert(node.if_get_then_node(), mark, known), otherwise)
             case "block":
                 children = node.block_get_children()
-                count = children.n_ast_node()
-                return Block(tuple(self.convert(children.get_ast_node(i), mark, known) for i in range(count)))
+                nodes = [children.get_ast_node(i) for i in range(children.n_ast_node())]
+                return Block(tuple(self.in_order(nodes, mark, known)))
             case "mark":
-                return self.marked(node.mark_get_id().get_name(), node.mark_get_node(), known)
+                name = _name(node)
+                if name in self.twins:
+                    branches = tuple(self.in_order([node], mark, known))
+                    return branches[0] if len(branches) == 1 else Block(branches)
+                return self.marked(self.names.get(name, name), node.mark_get_node(), known)
             case "user":
                 call = node.user_get_expr()
                 arguments = (index_expression(call.get_op_arg(i), known) for i in range(1, call.get_op_n_arg()))
-                return self.leaves.node(call.get_op_arg(0).get_id().get_name(), tuple(arguments))
+                name = call.get_op_arg(0).get_id().get_name()
+                return self.leaves.node(self.names.get(name, name), tuple(arguments))
             case other:
                 raise AssertionError(f"isl generated an unexpected node: {other}")
+
+    def in_order(
+        self, nodes: Items[isl.AstNode], mark: _LoopMark | None, known: Mapping[str, IndexExpression]
+    ) -> Iterator[LoopTree]:
+        """The children of a block, and those that are like them, as they stand in their sequences."""
+        parts = [part for node in nodes for part in self.parts(node, ())]
+        runs = [(number, list(run)) for number, run in groupby(parts, self.sequence)]
+        marks = [_name(part.node) for number, run in runs if number is not None for part in run]
+        sequences = [number for number, _ in runs if number is not None]
+        if len(set(marks)) < len(marks) or len(set(sequences)) < len(sequences):
+            raise _TwinsApartError
+        for number, run in runs:
+            if number is None:
+                yield from (self.guarded(part, self.convert(part.node, mark, known), known) for part in run)
+                continue
+            made = [
+                (twin.position, replace(self, names=self.renamed(twin.names)).branch(part, mark, known))
+                for part in run
+                for twin in self.twins[_name(part.node)].branches
+            ]
+            yield from _joined(tree for _, tree in sorted(made, key=lambda own: own[0]))
+
+    def parts(self, node: isl.AstNode, guards: tuple[isl.AstExpr, ...]) -> Iterator[_Part]:
+        """A child of a block; of guards around branches that have others like them, each branch with its own guards."""
+        if not self.twins or not self.holds_twins(node):
+            yield _Part(guards, node)
+            return
+        match isl.ast_node_type(node.get_type()).name:
+            case "if_":
+                yield from self.parts(node.if_get_then_node(), (*guards, node.if_get_cond()))
+            case "block" if guards:
+                children = node.block_get_children()
+                for position in range(children.n_ast_node()):
+                    yield from self.parts(children.get_ast_node(position), guards)
+            case _:
+                yield _Part(guards, node)
+
+    def holds_twins(self, node: isl.AstNode) -> bool:
+        """Whether the mark of such a branch comes next, or behind guards."""
+        match isl.ast_node_type(node.get_type()).name:
+            case "mark":
+                return _name(node) in self.twins
+            case "if_":
+                return not node.if_has_else_node() and self.holds_twins(node.if_get_then_node())
+            case "block":
+                children = node.block_get_children()
+                return any(self.holds_twins(children.get_ast_node(n)) for n in range(children.n_ast_node()))
+            case _:
+                return False
+
+    def sequence(self, part: _Part) -> int | None:
+        """That of the branches that the part stands for."""
+        if isl.ast_node_type(part.node.get_type()).name != "mark" or _name(part.node) not in self.twins:
+            return None
+        return self.twins[_name(part.node)].sequence
+
+    def branch(self, part: _Part, mark: _LoopMark | None, known: Mapping[str, IndexExpression]) -> LoopTree:
+        """What is below the mark of branches that are alike, below their guards."""
+        return self.guarded(part, self.convert(part.node.mark_get_node(), mark, known), known)
+
+    def guarded(self, part: _Part, tree: LoopTree, known: Mapping[str, IndexExpression]) -> LoopTree:
+        """What the part became, below its guards."""
+        for guard in reversed(part.guards):
+            tree = Guard(index_expression(guard, known), tree, None)
+        return tree
+
+    def renamed(self, names: Mapping[str, str]) -> Mapping[str, str]:
+        """The names of a branch within the one that is made."""
+        return {**self.names, **{old: self.names.get(new, new) for old, new in names.items()}}
 
     def marked(self, name: str, node: isl.AstNode, known: Mapping[str, IndexExpression]) -> LoopTree:
         buffer = self.allocations.get(name)
@@ -177,6 +282,28 @@ def _leads_to(node: isl.AstNode, iterator: str) -> bool:
             return not node.if_has_else_node() and _leads_to(node.if_get_then_node(), iterator)
         case _:
             return False
+
+
+def _joined(trees: Iterable[LoopTree]) -> Iterator[LoopTree]:
+    """Children of a block, with one guard around those that follow each other and have the same one, as isl has it."""
+    for condition, run in groupby(trees, _condition):
+        if condition is None:
+            yield from run
+            continue
+        first, *others = (tree.then for tree in run if isinstance(tree, Guard))
+        if others:
+            flat = (p for then in (first, *others) for p in (then.children if isinstance(then, Block) else (then,)))
+            first = Block(tuple(_joined(flat)))
+        yield Guard(condition, first, None)
+
+
+def _condition(tree: LoopTree) -> IndexExpression | None:
+    """That under which all of it runs."""
+    return tree.condition if isinstance(tree, Guard) and tree.otherwise is None else None
+
+
+def _name(mark: isl.AstNode) -> str:
+    return str(mark.mark_get_id().get_name())
 
 
 def _upper_bound(condition: isl.AstExpr, name: str, known: Mapping[str, IndexExpression]) -> IndexExpression:

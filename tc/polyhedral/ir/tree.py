@@ -8,7 +8,6 @@ as nested loops, a ``Sequence`` runs its filters one after another, a ``Leaf`` e
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from collections.abc import Set as AbstractSet
 from typing import Final, TypeAlias, assert_never
 
 import islpy as isl
@@ -149,7 +148,7 @@ def _node_lines(node: Node, depth: int) -> Iterator[str]:
             assert_never(node)
 
 
-# --- to isl --------------------------------------------------------------------------------------------------
+# --- marks of isl --------------------------------------------------------------------------------------------------
 
 
 def mark_name(member: Member, depth: int) -> str:
@@ -167,77 +166,3 @@ def marked_loop(mark: str) -> tuple[LoopKind, int, int, int | None]:
 def allocation_mark(buffer: str) -> str:
     """The name of the isl mark that stands above the loops that use a buffer."""
     return f"allocate:{buffer}"
-
-
-def to_isl(tree: ScheduleTree, context: isl.Context, barriers: AbstractSet[str] = frozenset()) -> isl.Schedule:
-    """The tree as an isl schedule, through isl's YAML form.
-
-    Every member becomes a band of its own.  A mark above it carries its kind to the AST.  Loops that are unrolled are
-    loops here, too: isl takes as long for every copy as for the whole loop, and so would the proofs.  ``barriers``: the
-    statements that are; a loop around one is not split, since all threads are to meet in it.
-    """
-    text = f'{{ domain: "{_numbered_set(tree.domain)}"{_yaml_child(tree.root, 0, barriers)} }}'
-    return isl.Schedule.read_from_str(context, text)
-
-
-# Iterators may be called ``min``, ``nan`` or ``exists``, which isl would read as words of its own.
-
-
-def _numbered_set(union: isl.UnionSet) -> isl.UnionSet:
-    """The same set with its dimensions called ``i0``, ``i1`` and so on."""
-    numbered = isl.UnionSet.empty(union.get_space())
-    for piece in sets_of(union):
-        renamed = piece
-        for position in range(piece.dim(isl.dim_type.set)):
-            renamed = renamed.set_dim_name(isl.dim_type.set, position, f"i{position}")
-        numbered = numbered.union(isl.UnionSet.from_set(renamed))
-    return numbered
-
-
-def _numbered_function(union: isl.UnionPwAff) -> isl.UnionPwAff:
-    """The same function with its arguments called ``i0``, ``i1`` and so on."""
-    numbered = isl.UnionPwAff.empty(union.get_space())
-    for piece in functions_of(union):
-        renamed = piece
-        for position in range(piece.dim(isl.dim_type.in_)):
-            name = isl.Id.read_from_str(union.get_ctx(), f"i{position}")
-            renamed = renamed.set_dim_id(isl.dim_type.in_, position, name)
-        numbered = numbered.union_add(isl.UnionPwAff.from_pw_aff(renamed))
-    return numbered
-
-
-def _yaml_child(node: Node, depth: int, barriers: AbstractSet[str]) -> str:
-    """The node below so many members."""
-    match node:
-        case Leaf():
-            return ""
-        case Band(members, _, child):
-            below = _yaml_child(child, depth + len(members), barriers)
-            for position, member in reversed(list(enumerate(members, depth))):
-                below = f", child: {{ {_yaml_member(member, barriers)}{below} }}"
-                if member.kind is not LoopKind.SEQUENTIAL:
-                    below = f', child: {{ mark: "{mark_name(member, position)}"{below} }}'
-            return below
-        case Extension(buffer, instances, child, _):
-            below = _yaml_child(child, depth, barriers)
-            if not instances.is_empty():
-                below = f', child: {{ extension: "{instances}"{below} }}'
-            return below if buffer is None else f', child: {{ mark: "{allocation_mark(buffer)}"{below} }}'
-        case Sequence(filters):
-            parts = (
-                f'{{ filter: "{_numbered_set(f.domain)}"{_yaml_child(f.child, depth, barriers)} }}' for f in filters
-            )
-            return f", child: {{ sequence: [ {', '.join(parts)} ] }}"
-        case _:
-            assert_never(node)
-
-
-def _yaml_member(member: Member, barriers: AbstractSet[str]) -> str:
-    schedule = isl.MultiUnionPwAff.from_union_pw_aff(_numbered_function(member.function))
-    return f'schedule: "{schedule}"{_options(member, barriers)}'
-
-
-def _options(member: Member, barriers: AbstractSet[str]) -> str:
-    """How isl is to generate the loop: every iteration for itself, or all of them by one loop."""
-    whole = member.kind.is_mapped or not barriers.isdisjoint(statement_names(member.function.domain()))
-    return ', options: "{ atomic[x] }"' if whole else ""
