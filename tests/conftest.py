@@ -7,7 +7,7 @@ in ``FILES`` (as ``<room>/<name>``); ``tests/test_golden_files.py`` refuses file
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -24,6 +24,8 @@ settings.register_profile("untimed", deadline=None, suppress_health_check=(Healt
 settings.load_profile("untimed")
 
 DIRECTORY = Path(__file__).parent / "golden"
+# Of the time that a measurement takes.
+_BRIEF = 1 / 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +64,15 @@ def golden(request: pytest.FixtureRequest) -> Golden:
 
 
 @pytest.fixture
-def unmeasured_roofs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Searches in this process take the machine for one that is faster than any: measuring it takes seconds."""
+def brief_searches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Searches in this process take the machine for one that is faster than any, for measuring it takes seconds, and
+    measure candidates for milliseconds.
+    """
     from tc.tuner.roofline.roofline import Bandwidth, Roofs
+    from tc.tuner.session.effort import DEFAULT, EFFORTS
 
     roofs = Roofs(operations=1e18, bandwidths=(Bandwidth(1, 1e18, 1e18),), fresh=1e18)
     monkeypatch.setattr("tc.tuner.session.search_setup.machine_roofs", lambda *_given: roofs)
+    brief = {name: replace(effort, seconds=_BRIEF * effort.seconds) for name, effort in EFFORTS.items()}
+    monkeypatch.setattr("tc.tuner.session.effort.EFFORTS", brief)
+    monkeypatch.setattr("tc.tuner.session.inject.SECONDS", _BRIEF * DEFAULT.seconds)

@@ -27,7 +27,7 @@ def test_every_example_is_run() -> None:
     assert sorted(path.stem for path in EXAMPLES.glob("*.py")) == sorted(SAID)
 
 
-@pytest.mark.usefixtures("unmeasured_roofs")
+@pytest.mark.usefixtures("brief_searches")
 @pytest.mark.parametrize("name", SAID)
 def test_an_example_does_what_it_says(
     name: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path

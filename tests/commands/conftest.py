@@ -31,5 +31,5 @@ def cache(called: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def without_roofs(unmeasured_roofs: None) -> None:
-    """``test_journey.py`` measures them, in a process of its own."""
+def brief(brief_searches: None) -> None:
+    """``test_journey.py`` measures roofs, and kernels as long as usual, in a process of its own."""

@@ -90,7 +90,7 @@ def test_copies_keep_them() -> None:
     assert copied.compile(x).asked == CPU
 
 
-@pytest.mark.usefixtures("unmeasured_roofs")
+@pytest.mark.usefixtures("brief_searches")
 def test_a_winner_takes_their_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # What the machine allows takes long to measure, and decides nothing here.
     monkeypatch.setattr("tc.tuner.session.search_setup._bound", lambda _work, _target, _device: None)

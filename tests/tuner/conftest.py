@@ -1,4 +1,4 @@
-"""Searches of these tests measure no roofs; those of ``tests/commands/test_journey.py`` do."""
+"""Searches of these tests measure no roofs, and candidates briefly; only ``tests/commands/test_journey.py`` does."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ import pytest
 
 
 @pytest.fixture(autouse=True)
-def without_roofs(unmeasured_roofs: None) -> None:
+def brief(brief_searches: None) -> None:
     """For all tests of the tuner."""

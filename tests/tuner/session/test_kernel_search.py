@@ -22,6 +22,7 @@ from tc.store.wanted import Wanted
 from tc.targets.options import CpuOptions
 from tc.tuner.roofline.bound import Bound
 from tc.tuner.session.confirm import Contender
+from tc.tuner.session.effort import DEFAULT
 from tc.tuner.session.progress_events import Decided, Event, Generation, Started
 from tc.tuner.session.search_records import SearchRecords
 from tc.tuner.session.settings import Numerics, Strategy, TuningResult
@@ -79,16 +80,17 @@ def test_a_search_keeps_its_winner_and_all_trials(pool: LocalWorkers, tmp_path: 
 def test_a_search_goes_on_where_it_stopped(pool: LocalWorkers, tmp_path: Path) -> None:
     path = tmp_path / "cache.db"
     workers = Watched(pool)
-    first = search(workers, path)
+    settings = replace(SETTINGS, budget=Budget(trials=5), effort=replace(DEFAULT, first=6, population=4))
+    first = search(workers, path, settings)
     compiled = len(workers.built)
-    again = search(workers, path)
+    again = search(workers, path, settings)
     assert [t.candidate for t in again.trials] == [t.candidate for t in first.trials]
     assert [t.outcome for t in again.trials] == [t.outcome for t in first.trials]
     # Only who may compete in the last comparison is compiled again.
-    assert len(workers.built) - compiled <= 13
-    longer = search(workers, path, replace(SETTINGS, budget=Budget(trials=24)))
-    assert longer.trials[:12] == first.trials
-    assert len(longer.trials) == 24
+    assert len(workers.built) - compiled <= 6
+    longer = search(workers, path, replace(settings, budget=Budget(trials=9)))
+    assert longer.trials[:5] == first.trials
+    assert len(longer.trials) == 9
     best = [min(t.seconds for t in result.trials) for result in (first, longer)]
     assert best[1] <= best[0]
 

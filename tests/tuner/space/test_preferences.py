@@ -17,7 +17,7 @@ from tc.api.tuning import TuningRequest
 from tc.tuner.search.combined import combined_search
 from tc.tuner.search.genetic import GeneticParameters
 from tc.tuner.session.confirm import Contender
-from tc.tuner.session.effort import EFFORTS
+from tc.tuner.session.effort import EFFORTS, effort_of
 from tc.tuner.session.final_comparison import DEFAULT, INCUMBENT, winner_of
 from tc.tuner.space.preferences import Preferences, TrialRecord
 from tc.tuner.space.space import Space
@@ -165,9 +165,9 @@ def test_efforts_are_budgets_and_how_much_is_tried() -> None:
 
 def test_a_request_takes_its_budget_from_the_effort_unless_it_says_one() -> None:
     settings = TuningRequest(effort="quick").settings
-    assert settings.effort == EFFORTS["quick"]
-    assert settings.budget == Budget.parse(EFFORTS["quick"].budget)
-    assert settings.seconds == EFFORTS["quick"].seconds
+    assert settings.effort == effort_of("quick")
+    assert settings.budget == Budget.parse(effort_of("quick").budget)
+    assert settings.seconds == effort_of("quick").seconds
     assert TuningRequest("3 trials", effort="thorough").settings.budget == Budget(trials=3)
     assert TuningRequest().settings.budget == Budget.parse("10m")
     wrong: Any = 3
