@@ -160,15 +160,12 @@ def _of_processor(asked: CpuOptions, attempt: Attempt, facts: Facts) -> Iterator
 
 def _limit_of(promotion: Promotion, scop: Scop) -> str:
     """Which limit a buffer of a processor's kernel comes under."""
-    if promotion.tensor in {temporary.name for temporary in scop.temporaries} and promotion.loads is None:
-        return "local_temporaries" if promotion.stores is None else "register_accumulators"
-    if promotion.stores is None and promotion.loads is not None:
-        return "packed_operands"
-    # What is stored past the caches is put together in a buffer first.
-    reduced = (
-        s for s in scop.statements if s.accumulates and any(a.buffer == promotion.buffer.name for a in s.promoted)
-    )
-    return "nontemporal_stores" if next(reduced, None) is None else "register_accumulators"
+    if promotion.registers:
+        return "register_accumulators"
+    if promotion.stores is not None:
+        return "nontemporal_stores"  # what is stored past the caches is put together in a buffer first
+    is_temporary = promotion.tensor in {temporary.name for temporary in scop.temporaries}
+    return "local_temporaries" if is_temporary and promotion.loads is None else "packed_operands"
 
 
 def _nodes(root: LoopTree) -> Iterator[LoopTree]:

@@ -90,7 +90,7 @@ class CpuOptions(Written):
     ``register_accumulators``: a limit, the most elements of a reduction's target that are kept in an array of their
     own, for the compiler to hold in registers, while its innermost loops run; 0 keeps none.
     ``packed_operands``: a limit, the most elements of an operand that are copied so that the lanes of a reduction find
-    them side by side; 0 packs none.
+    them side by side, and 32 times as many where all steps of a block read one copy; 0 packs none.
     ``local_temporaries``: a limit, the most elements of a temporary that lives in a buffer of one iteration of the
     loops around it; 0 keeps temporaries in memory.
     ``nontemporal_stores``: a limit, the least bytes of a result that is written past the caches, where the processor

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 from tc.base.frozen import frozen
 from tc.language.program.program import iterators_in
 from tc.language.program.specialization import Layout
-from tc.polyhedral.analysis.offsets import Forms, LinearForm, recombined, subscript_form
+from tc.polyhedral.analysis.offsets import Forms, LinearForm, index_form, recombined, subscript_form
 from tc.polyhedral.analysis.ranges import Range, Ranges, iterator_range, most_iterations, range_of
 from tc.polyhedral.ir.loops import (
     LANES,
@@ -114,13 +114,19 @@ class Moving:
 
 
 def moving_loops(
-    instance: Scheduled, body: StatementBody, layout: Layout, path: Path, known: Forms | None = None
+    instance: Scheduled,
+    body: StatementBody,
+    layout: Layout,
+    path: Path,
+    known: Forms | None = None,
+    anew: Items[IndexExpression] = (),
 ) -> Moving:
-    """How the loops on the path choose the element that the statement writes.
+    """How the loops on the path choose the element that the statement writes, and the sum that it holds.
 
     The number of the element in a dimension is one in a mixed radix of the loops that choose it: every factor is
     greater than what all smaller ones add up to.  Where a loop takes part in several dimensions, the offset of the
-    element is looked at instead.  ``known``: forms of arguments, where many instances have the same.
+    element is looked at instead.  ``known``: forms of arguments, where many instances have the same.  ``anew``: each
+    value of these begins another sum.
     """
     arguments = dict(zip(body.iterators, instance.arguments, strict=True))
     forms: list[LinearForm] = []
@@ -128,7 +134,7 @@ def moving_loops(
         own = subscript_form(subscript, arguments, path.ranges, known)
         if own is None:
             used = (variables(arguments[name]) for name in iterators_in(body.subscripts))
-            return Moving({}, frozenset().union(*used))
+            return Moving(_steps_of(anew, path, known), frozenset().union(*used))
         forms.append(own)
     mentioned = [frozenset[str]().union(*(variables(term) for term in form.factors)) for form in forms]
     if sum(map(len, mentioned)) > len(frozenset().union(*mentioned)):
@@ -139,7 +145,18 @@ def moving_loops(
     choosing: dict[str, Count] = {}
     for form in forms:
         choosing |= _mixed_radix(form, path)
+    for iterator, shared in _steps_of(anew, path, known).items():
+        choosing[iterator] = min(shared, choosing.get(iterator, shared))
     return Moving(choosing, frozenset().union(*mentioned) - choosing.keys())
+
+
+def _steps_of(anew: Items[IndexExpression], path: Path, known: Forms | None) -> dict[str, Count]:
+    """The loops that choose one of several sums, with how many iterations of each have the same one."""
+    found: dict[str, Count] = {}
+    for expression in anew:
+        form = index_form(expression) if known is None else known.of(expression)
+        found |= _mixed_radix(form, path)
+    return found
 
 
 def _mixed_radix(form: LinearForm, path: Path) -> dict[str, Count]:

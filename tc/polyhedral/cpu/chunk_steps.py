@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import takewhile
 from typing import assert_never
 
 import islpy as isl
@@ -41,7 +42,7 @@ class _Chunker:
                 return Sequence(tuple(branches))
             case Band():
                 below = isl.UnionSet.empty(domain.get_space())
-                for part in _in_steps(node.child, domain):
+                for part in in_steps(node.child, domain):
                     below = below.union(part)
                 if runs_steps(node) or below.is_empty():
                     return replace(node, child=self.visit(node.child, domain))
@@ -86,35 +87,52 @@ def runs_steps(band: Band) -> bool:
     return not band.permutable
 
 
-def _in_steps(node: Node, domain: isl.UnionSet) -> Iterator[isl.UnionSet]:
+def in_steps(node: Node, domain: isl.UnionSet) -> Iterator[isl.UnionSet]:
     """What runs in the steps of blocks below."""
     match node:
         case Leaf() | Extension():
             return
         case Sequence(filters):
             for branch in filters:
-                yield from _in_steps(branch.child, domain.intersect(branch.domain))
+                yield from in_steps(branch.child, domain.intersect(branch.domain))
         case Band() if runs_steps(node):
             yield domain
         case Band(child=child):
-            yield from _in_steps(child, domain)
+            yield from in_steps(child, domain)
+        case _:
+            assert_never(node)
+
+
+def _has_independent(node: Node) -> bool:
+    """Whether there is a loop below whose iterations are independent."""
+    match node:
+        case Leaf() | Extension():
+            return False
+        case Band(members, _, child):
+            return any(member.coincident for member in members) or _has_independent(child)
+        case Sequence(filters):
+            return any(_has_independent(branch.child) for branch in filters)
         case _:
             assert_never(node)
 
 
 def _inside(node: Node, function: isl.UnionPwAff) -> Node:
-    """The subtree with one more loop, which is independent of all others, around each nest below the steps."""
+    """The subtree with one more loop, which is independent of all others, in each nest below the steps.
+
+    It comes behind all other independent ones, so that its iterations find in the cache what they share.
+    """
     member = Member(function, coincident=True)
     match node:
         case Leaf() | Extension():
             return Band((member,), permutable=True, child=node)
         case Band(members, permutable, child):
-            return (
-                replace(node, members=(member, *members))
-                if permutable
-                else replace(node, child=_inside(child, function))
-            )
+            if not permutable or _has_independent(child):
+                return replace(node, child=_inside(child, function))
+            outer = tuple(takewhile(lambda own: own.coincident, members))
+            return replace(node, members=(*outer, member, *members[len(outer) :]))
         case Sequence(filters):
+            if not _has_independent(node):
+                return Band((member,), permutable=True, child=node)
             branches = (Filter(f.domain, _inside(f.child, function.intersect_domain(f.domain))) for f in filters)
             return Sequence(tuple(branches))
         case _:

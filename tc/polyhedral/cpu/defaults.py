@@ -14,6 +14,7 @@ from tc.polyhedral.analysis.paths import paths_below
 from tc.polyhedral.analysis.reads import data_ranges
 from tc.polyhedral.analysis.scattered import is_scatter
 from tc.polyhedral.analysis.strides import iterator_of
+from tc.polyhedral.cpu.chunk_steps import in_steps
 from tc.polyhedral.cpu.microkernel import PANEL, RESIDENT, STEPS
 from tc.polyhedral.cpu.parallelize import ENOUGH_CHUNKS
 from tc.polyhedral.ir.loops import LoopKind
@@ -30,6 +31,8 @@ LONGEST_RUN = 512
 ROWS = 16
 # Tiles of an element-wise statement that walks one of its tensors across memory, as a transposition does.
 SQUARE = 32
+# Lanes of independent recurrences stand below their steps, so many at a time: they read rows of memory then.
+ACROSS_STEPS = 64
 # A single flat loop is cut into chunks of this size, for the cores outside and the vector lanes inside.
 CHUNK = 4096
 
@@ -68,6 +71,9 @@ class _Rule:
         if is_scatter(self.statement.body):
             return tuple(0 for _ in members)
         extents = [extent_of(member.function, self.domain) for member in members]
+        steps = [name for part in in_steps(self.band.child, self.domain) for name in statement_names(part)]
+        if steps and self.band.permutable:
+            return self.across_steps(steps, extents)
         reduces = self.statement.body.reduction is not None
         inner = self.innermost(candidates)
         if not reduces and ends_nest(self.band.child):
@@ -84,6 +90,14 @@ class _Rule:
         if not positions:
             return tuple(0 for _ in members)
         return self.reused_target(members, extents, positions[0])
+
+    def across_steps(self, names: list[str], extents: list[int]) -> tuple[int, ...]:
+        """Of recurrences that are independent of each other, those that lie side by side in memory."""
+        statements = tuple(self.scop.statement(name) for name in names)
+        found = [preference(member, statements, self.layouts, self.domain) for member in self.band.members]
+        usable = [(own.key(), n) for n, own in enumerate(found) if own is not None and own.scattered == 0]
+        lanes = min(usable)[1] if usable else None
+        return tuple(min(extent, ACROSS_STEPS) if n == lanes else 0 for n, extent in enumerate(extents))
 
     def innermost(self, candidates: tuple[Member, ...]) -> Member | None:
         found = [(preference(m, (self.statement,), self.layouts, self.domain), m) for m in candidates]
@@ -114,12 +128,15 @@ class _Rule:
         """Cuts around a register tile: none where what its lanes read in a whole reduction stays in the cache."""
         members = self.band.members
         own = isl.UnionSet.from_set(self.statement.domain)
-        registers = {iterator_of(m.function, self.statement.body): extent_of(m.function, own) for m in tile}
-        carried = [m for m in path if not m.coincident]
-        steps = math.prod(extent_of(m.function, own) for m in carried)
+        body = self.statement.body
+        registers = {iterator_of(m.function, body): extent_of(m.function, own) for m in tile}
+        steps = body.iterators[: body.begun]
+        carried = [m for m in path if not m.coincident and iterator_of(m.function, body) not in steps]
+        terms = math.prod(extent_of(m.function, own) for m in carried)
         lanes = max((extent_of(m.function, own) for m in tile if m.kind is LoopKind.VECTOR), default=1)
         itemsize = self.layouts[self.statement.body.target].type.itemsize
-        if steps * lanes * itemsize <= RESIDENT:
+        around_steps = next(in_steps(self.band.child, self.domain), None) is not None
+        if around_steps or terms * lanes * itemsize <= RESIDENT:
             return tuple(0 for _ in members)
         sizes: list[int] = []
         for member in members:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from itertools import combinations, product
-from types import MappingProxyType
 from typing import Final
 
 import islpy as isl
@@ -21,7 +20,7 @@ from tc.language.program.specialization import Layout
 from tc.polyhedral.analysis.pack import can_pack
 from tc.polyhedral.analysis.reads import ranging_iterators, value_reads
 from tc.polyhedral.analysis.strides import greatest_stride
-from tc.polyhedral.ir.loops import StatementBody
+from tc.polyhedral.ir.loops import LINE_BYTES, StatementBody
 from tc.polyhedral.ir.scop import ScopStatement
 from tc.targets.machine import VectorUnit
 
@@ -33,6 +32,8 @@ _WAYS: Final = 8
 _FAR: Final = 1 << 15  # so many elements: nothing is fetched ahead for all of them
 _LOAD: Final = 0.4  # an aligned vector, likewise
 _UNALIGNED: Final = 2.0  # a vector that may lie across two lines of the cache
+_FETCHED: Final = 1.0  # a line of the second cache, of rows that lie apart
+_FETCHED_FAR: Final = 4.0  # the same of the third one
 _STEP: Final = 0.5  # counting and addresses of one step of the reduction
 _GATHER: Final = 2.0  # one element that lies across the lanes
 _SCATTER: Final = 4.0  # one result that is stored across memory, alone in its line of the cache
@@ -43,6 +44,7 @@ _PACK: Final = 1.0  # one element copied into another order
 _LATENCY: Final = 4.0  # a multiply-add waits so long for the one before in the same register
 _NARROW: Final = 0.55  # a vector of half the width or less
 _PARTIAL: Final = 6.0  # a tile with fewer rows or lanes than the others, against a full one
+_FIRST_CACHE: Final = 1 << 15  # bytes
 # Registers in which compilers keep elements that several steps of a sliding window read.
 _SLIDING: Final = 7
 # Carries of a scan that are added to side by side, where there are many rows, and where there are few.
@@ -76,19 +78,38 @@ class MicroKernel:
         return 1 if self.lane is None else self.sizes[self.lane]
 
 
+@frozen
+class Surroundings:
+    """What is given already where a register tile is chosen, by iterator.
+
+    ``sizes``: that it has; ``lane``: the one of these along which vectors lie.  ``within``: sizes of larger tiles,
+    which those of the register tile must divide.  ``chunks``: extents of the chunks that cores have of a loop, which
+    they must divide, too.  ``steps``: iterators that count steps of blocks, one of which is in a tile at a time, and
+    ``written`` the tensors that these write, of which nothing can be packed.
+    """
+
+    sizes: tuple[tuple[str, int], ...] = ()
+    lane: str | None = None
+    within: tuple[tuple[str, int], ...] = ()
+    chunks: tuple[tuple[str, int], ...] = ()
+    steps: frozenset[str] = frozenset()
+    written: frozenset[str] = frozenset()
+
+
+_NOTHING: Final = Surroundings()
+
+
 def choose_microkernel(
     statement: ScopStatement,
     layouts: Mapping[str, Layout],
     unit: VectorUnit,
     *,
     packs: bool,
-    fixed: Mapping[str, int] = MappingProxyType({}),
-    within: Mapping[str, int] = MappingProxyType({}),
+    around: Surroundings = _NOTHING,
 ) -> MicroKernel | None:
     """The cheapest register tile for a floating-point reduction over a box of iterators; None where none helps.
 
-    ``packs``: operands across the lanes may be packed.  ``fixed``: sizes that are given already.  ``within``:
-    sizes of larger tiles, which those of the register tile must divide.
+    ``packs``: operands across the lanes may be packed.
     """
     body = statement.body
     type = layouts[body.target].type
@@ -96,7 +117,7 @@ def choose_microkernel(
         return None
     if not statement.domain.is_box() or any(read.tensor == body.target for read in value_reads(body)):
         return None
-    model = _model(statement, layouts, unit, packs=packs, fixed=fixed, within=within)
+    model = _model(statement, layouts, unit, packs=packs, around=around)
     if not model.lanes_fit():
         return None
     best = min(model.candidates(), key=lambda found: (found[0], model.beside(found[1])), default=None)
@@ -150,13 +171,14 @@ def _model(
     unit: VectorUnit,
     *,
     packs: bool,
-    fixed: Mapping[str, int],
-    within: Mapping[str, int],
+    around: Surroundings,
 ) -> _Model:
     body, domain = statement.body, statement.domain
     names = body.iterators[: domain.dim(isl.dim_type.set)]
     least = {name: int(domain.dim_min_val(n).to_python()) for n, name in enumerate(names)}
-    extents = {name: int(domain.dim_max_val(n).to_python()) - least[name] + 1 for n, name in enumerate(names)}
+    chunks = dict(around.chunks)
+    whole = {name: int(domain.dim_max_val(n).to_python()) - least[name] + 1 for n, name in enumerate(names)}
+    extents = {name: chunks.get(name, extent) for name, extent in whole.items()}
     target, reads = layouts[body.target], value_reads(body)
     steps = {name: greatest_stride(body.subscripts, target, name) or 0 for name in names}
     # Rows of a tile that have different ranges would run all of them together.
@@ -165,15 +187,19 @@ def _model(
         itemsize=target.type.itemsize,
         width=unit.bytes // target.type.itemsize,
         registers=unit.registers,
-        fixed=fixed,
-        within=within,
+        fixed=dict.fromkeys(around.steps, 1) | dict(around.sizes),
+        lane=around.lane,
+        within=chunks | dict(around.within),
         body=body,
         extents=extents,
         target_strides=steps,
         read_strides=tuple({n: greatest_stride(r.subscripts, layouts[r.tensor], n) for n in names} for r in reads),
-        packable=tuple(packs and can_pack(statement, position) for position in range(len(reads))),
+        packable=tuple(
+            packs and can_pack(statement, position) and read.tensor not in around.written
+            for position, read in enumerate(reads)
+        ),
         independent=tuple(name for name in names if steps[name] != 0 and least[name] == 0 and name not in ranging),
-        steps=math.prod(extents[name] for name in names if steps[name] == 0),
+        reduced=tuple(name for name in names[body.begun :] if steps[name] == 0),
     )
 
 
@@ -184,13 +210,14 @@ class _Model:
     ``extents``: of the iterators.  ``target_strides``, ``read_strides``: how far the element of the target, and of
     every read of the value, moves along each of them; None for a gather.  ``packable``: whether a read may be packed.
     ``independent``: the iterators that choose the element of the target; a tile of one whose range starts above 0 is
-    partial.  ``steps``: of the reduction.
+    partial.  ``reduced``: the iterators of the reduction.
     """
 
     itemsize: int
     width: int
     registers: int
     fixed: Mapping[str, int]
+    lane: str | None
     within: Mapping[str, int]
     body: StatementBody
     extents: Mapping[str, int]
@@ -198,16 +225,20 @@ class _Model:
     read_strides: tuple[Mapping[str, int | None], ...]
     packable: tuple[bool, ...]
     independent: tuple[str, ...]
-    steps: int
+    reduced: tuple[str, ...]
+
+    @property
+    def steps(self) -> int:
+        """Of the reduction."""
+        return math.prod(self.extents[name] for name in self.reduced)
 
     def lanes_fit(self) -> bool:
         return bool(self.independent) and self.steps > 1 and self.width > 1
 
     def plain(self) -> float:
         """The reduction without a tile: its lanes are partial sums, if memory is contiguous along a reduced loop."""
-        reduced = [name for name, step in self.target_strides.items() if step == 0]
         instances = math.prod(self.extents.values())
-        contiguous = [name for name in reduced if all(steps[name] in (0, 1) for steps in self.read_strides)]
+        contiguous = [name for name in self.reduced if all(steps[name] in (0, 1) for steps in self.read_strides)]
         if not contiguous:
             return instances * _GATHER
         extent = max(self.extents[name] for name in contiguous)
@@ -216,8 +247,8 @@ class _Model:
         return instances / width * (1 + _LOAD * loads) + instances / self.steps * 2 * self.width
 
     def candidates(self) -> Iterator[tuple[float, MicroKernel]]:
-        for lane in self.independent:
-            if lane in self.fixed:
+        for lane in self.independent if self.lane is None else (self.lane,):
+            if lane in self.fixed and lane != self.lane:
                 continue
             others = [
                 name for name in self.independent if name != lane and name not in self.fixed and self._shares(name)
@@ -234,6 +265,8 @@ class _Model:
         return any(steps[row] == 0 for steps in self.read_strides)
 
     def _lane_sizes(self, name: str) -> list[int]:
+        if name in self.fixed:
+            return [self.fixed[name]]
         extent = self.extents[name]
         most = _MOST_VECTORS * self.width
         sizes = {size for size in range(2, min(extent, most) + 1) if extent % size == 0}
@@ -257,14 +290,14 @@ class _Model:
     def cost(self, lane: str, sizes: Mapping[str, int]) -> float | None:
         """Cycles of the whole statement; None where the tile does not fit the registers."""
         lanes = sizes[lane]
-        panels = self.steps * lanes * self.itemsize > RESIDENT
+        panels = self._in_panels(lanes)
         vectors = vector_widths(lanes, self.width)
         rows = math.prod(size for name, size in sizes.items() if name != lane)
         spare = _SLIDING if self._slides(sizes, lane) else 2
         if rows * len(vectors) + len(vectors) + spare > self.registers:
             return None
         arithmetic = rows * sum(1.0 if width == self.width else _NARROW for width, _ in vectors)
-        step = max(arithmetic, _LATENCY) + _STEP
+        step = max(arithmetic, _LATENCY) + _STEP + self._fetched(lane, sizes)
         packing = 0.0
         for position, steps in enumerate(self.read_strides):
             rows_read = [name for name in sizes if name != lane and steps[name] != 0]
@@ -296,11 +329,30 @@ class _Model:
         tile = self.steps * step + stores + _LATENCY
         tiles = math.prod(self._tiles(self.extents[name], sizes.get(name, 1)) for name in self.independent)
         outside = math.prod(
-            extent
-            for name, extent in self.extents.items()
-            if self.target_strides[name] != 0 and name not in self.independent
+            extent for name, extent in self.extents.items() if name not in self.reduced and name not in self.independent
         )
         return tiles * outside * tile + packing
+
+    def _in_panels(self, lanes: int) -> bool:
+        """Whether the reduction is cut into pieces."""
+        return self.steps * lanes * self.itemsize > RESIDENT
+
+    def _fetched(self, lane: str, sizes: Mapping[str, int]) -> float:
+        """Cycles in a step for what lanes read, where the lines of a whole reduction do not stay in the first cache.
+
+        Rows of an operand are longer than a tile, which may use only a part of each line.
+        """
+        lines, cycles = 0, 0.0
+        for position, steps in enumerate(self.read_strides):
+            in_lanes = steps[lane] == 1 or (steps[lane] != 0 and self.packable[position])
+            if in_lanes and any(steps[name] for name in self.reduced):
+                distinct = math.prod(size for name, size in sizes.items() if name != lane and steps[name] != 0)
+                own = distinct * -(-sizes[lane] * self.itemsize // LINE_BYTES)
+                whole = math.prod(extent for name, extent in self.extents.items() if steps[name] != 0)
+                lines += own
+                cycles += own * (_FETCHED if whole * self.itemsize <= RESIDENT else _FETCHED_FAR)
+        piece = STEPS if self._in_panels(sizes[lane]) else self.steps
+        return cycles if lines * LINE_BYTES * piece >= _FIRST_CACHE else 0.0
 
     def beside(self, tile: MicroKernel) -> int:
         """Rows side by side in memory; of equal tiles, one with fewer of them asks for more of it at a time."""
@@ -308,13 +360,12 @@ class _Model:
 
     def _slides(self, sizes: Mapping[str, int], lane: str) -> bool:
         """Whether the next step of the reduction reads what another row reads in this one, as windows do."""
-        reduced = [name for name, step in self.target_strides.items() if step == 0]
         return any(
             steps[row] not in (None, 0) and steps[row] == steps[step]
             for steps in self.read_strides
-            for row in sizes
-            if row != lane
-            for step in reduced
+            for row, size in sizes.items()
+            if row != lane and size > 1
+            for step in self.reduced
         )
 
     def _aligned(self, steps: Mapping[str, int | None], lane: str) -> bool:

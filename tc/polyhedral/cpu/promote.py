@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterator, Mapping
 from collections.abc import Sequence as Items
 from dataclasses import replace
-from typing import assert_never
+from typing import Final, assert_never
 
 import islpy as isl
 
@@ -30,6 +30,7 @@ from tc.polyhedral.analysis.paths import paths_below
 from tc.polyhedral.analysis.reads import has_affine_subscripts, program_names, touches, value_reads
 from tc.polyhedral.analysis.scattered import is_scatter
 from tc.polyhedral.analysis.strides import iterator_of, stride
+from tc.polyhedral.cpu.chunk_steps import runs_steps
 from tc.polyhedral.ir.loops import LoopKind
 from tc.polyhedral.ir.scop import Scop, ScopStatement, layouts_of
 from tc.polyhedral.ir.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence, statement_names
@@ -47,6 +48,9 @@ from tc.polyhedral.transform.promotion import (
 from tc.polyhedral.transform.stream import fits_stream
 from tc.polyhedral.transform.tile import is_register
 from tc.polyhedral.transform.vectorize import ends_nest
+
+# An operand that is packed once for all steps of a block may be so many times as large: the steps read it anew anyway.
+_STEPS: Final = 32
 
 
 @frozen
@@ -111,7 +115,7 @@ class _CpuPromoter:
             if any(map(is_register, band.members[:position])):
                 break
             below: Node = Band(rest, band.permutable, band.child) if rest else band.child
-            packed = self.pack(domain, prefix)
+            packed = self.pack(domain, prefix, _STEPS if position == 0 and runs_steps(band) else 1)
             if packed is not None:
                 return _band(band, position, self.inside(packed, below, domain, prefix))
             accumulated = self.accumulate(below, domain, prefix)
@@ -122,8 +126,8 @@ class _CpuPromoter:
                 return _band(band, position, collected)
         return replace(band, child=self.visit(band.child, domain, (*above, *band.members)))
 
-    def pack(self, domain: isl.UnionSet, prefix: tuple[Member, ...]) -> Promoted | None:
-        """The first operand below that is worth packing and fits the room at this prefix."""
+    def pack(self, domain: isl.UnionSet, prefix: tuple[Member, ...], times: int) -> Promoted | None:
+        """The first operand below that is worth packing and fits the room at this prefix, so many times as large."""
         layouts = layouts_of(self.scop)
         below = program_names(domain, self.scop)
         written = {
@@ -136,7 +140,7 @@ class _CpuPromoter:
                 continue
             for read in worth_packing(statement, layouts, lane):
                 box = bounding_box([statement.reads[read]], prefix)
-                if box is None or math.prod(box.extents) > self.room.operand:
+                if box is None or math.prod(box.extents) > times * self.room.operand:
                     continue
                 original = value_reads(statement.body)[read]
                 if isl_name(original.tensor) in written or not has_affine_subscripts(
@@ -195,11 +199,23 @@ class _CpuPromoter:
             order = lanes_last(statement.body.subscripts, self.lanes.get(name))
             buffer = f"tile{len(self.scop.promotions)}_{tensor}"
             promoted = promote_accesses(
-                self.scop, Footprint(accesses, prefix, box), Placement(buffer, order), stored=True
+                self.scop,
+                Footprint(accesses, prefix, box),
+                Placement(buffer, order, registers=True),
+                stored=not self.stays_inside(tensor, accesses, domain, prefix),
             )
             self.scop = promoted.scop
             return self.inside(promoted, below, domain, prefix, registers=True)
         return None
+
+    def stays_inside(
+        self, tensor: str, accesses: Items[Access], domain: isl.UnionSet, prefix: tuple[Member, ...]
+    ) -> bool:
+        """Whether a tensor is a temporary, and each iteration of the prefix reads only what it has written itself."""
+        if tensor not in {temporary.name for temporary in self.scop.temporaries}:
+            return False
+        users = {s.name for s in self.scop.statements if touches(s, tensor)}
+        return users <= set(program_names(domain, self.scop)) and not reads_uncovered(self.scop, accesses, prefix)
 
     def stream(self, below: Node, domain: isl.UnionSet, prefix: tuple[Member, ...]) -> Node | None:
         """The innermost loops with a piece of a result in a buffer; None if nothing is to be written so."""
@@ -238,7 +254,7 @@ class _CpuPromoter:
             if temporary.name in tiled:
                 continue
             users = [s.name for s in self.scop.statements if touches(s, temporary.name)]
-            if not users or not set(users) <= set(program_names(domain, self.scop)):
+            if not users:
                 continue
             if any(set(users) <= set(statement_names(branch.domain)) for branch in node.filters):
                 continue
@@ -246,7 +262,7 @@ class _CpuPromoter:
             box = self.box(accesses, prefix) if accesses else None
             if accesses is None or box is None or math.prod(box.extents) > self.room.temporary:
                 continue
-            if reads_uncovered(self.scop, accesses, prefix):
+            if not self.stays_inside(temporary.name, accesses, domain, prefix):
                 continue
             buffer = f"local{len(self.scop.promotions)}_{temporary.name}"
             order = tuple(range(len(box.extents)))

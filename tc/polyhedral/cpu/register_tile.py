@@ -8,7 +8,9 @@ it there).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cache
+from itertools import product
 from typing import TypeAlias, assert_never
 
 import islpy as isl
@@ -18,16 +20,15 @@ from tc.polyhedral.analysis.extents import extent_of, volume
 from tc.polyhedral.analysis.scattered import is_scatter
 from tc.polyhedral.analysis.strides import iterator_of, stride
 from tc.polyhedral.cpu.chunk_steps import runs_steps
-from tc.polyhedral.cpu.microkernel import MicroKernel, carried_rows, choose_microkernel
+from tc.polyhedral.cpu.microkernel import MicroKernel, Surroundings, carried_rows, choose_microkernel
 from tc.polyhedral.ir.loops import LoopKind, StatementBody
 from tc.polyhedral.ir.scop import Scop, ScopStatement, layouts_of
 from tc.polyhedral.ir.tree import Band, Extension, Leaf, Member, Node, ScheduleTree, Sequence, statement_names
-from tc.polyhedral.transform.tile import WHOLE, Cut, sizes_at, tile_tree
+from tc.polyhedral.transform.tile import WHOLE, Cut, sizes_at, step_of, tile_tree
 from tc.targets.machine import VectorUnit
 
-# The tile for a statement of which some iterators are tiled already, given their sizes, and for others the sizes of
-# larger tiles, which those of the register tile must divide; None for no tile.
-ChooseTile: TypeAlias = Callable[[ScopStatement, Mapping[str, int], Mapping[str, int]], MicroKernel | None]
+# The tile for a statement in such surroundings; None for no tile.
+ChooseTile: TypeAlias = Callable[[ScopStatement, Surroundings], MicroKernel | None]
 
 
 def explicit_tile(scop: Scop, sizes: tuple[int, ...], lane: int | None) -> ChooseTile:
@@ -37,11 +38,12 @@ def explicit_tile(scop: Scop, sizes: tuple[int, ...], lane: int | None) -> Choos
     """
     layouts = layouts_of(scop)
 
-    def choose(statement: ScopStatement, fixed: Mapping[str, int], _within: Mapping[str, int]) -> MicroKernel | None:
+    def choose(statement: ScopStatement, around: Surroundings) -> MicroKernel | None:
         independent = independent_iterators(statement, layouts)
         if not statement.accumulates or not sizes or not independent:
             return None
-        chosen = dict(zip(reversed(independent), reversed(sizes), strict=False)) | dict(fixed)
+        chosen = dict(zip(reversed(independent), reversed(sizes), strict=False))
+        chosen |= dict.fromkeys(around.steps, 1) | dict(around.sizes)
         names = [name for name in independent if name in chosen]
         along = names[-1] if lane is None or lane >= len(names) else names[lane]
         return MicroKernel(along, chosen)
@@ -54,19 +56,16 @@ def default_tile(scop: Scop, unit: VectorUnit, *, packs: bool) -> ChooseTile:
     layouts = layouts_of(scop)
 
     @cache
-    def found(name: str, fixed: tuple[tuple[str, int], ...], within: tuple[tuple[str, int], ...]) -> MicroKernel | None:
+    def found(name: str, around: Surroundings) -> MicroKernel | None:
         statement = scop.statement(name)
         if is_scatter(statement.body):
             return None
         rows = carried_rows(statement, layouts)
         if rows is not None:
-            return None if any(size > 1 for _, size in fixed) or within else rows
-        return choose_microkernel(statement, layouts, unit, packs=packs, fixed=dict(fixed), within=dict(within))
+            return None if any(size > 1 for _, size in around.sizes) or around.within else rows
+        return choose_microkernel(statement, layouts, unit, packs=packs, around=around)
 
-    def choose(statement: ScopStatement, fixed: Mapping[str, int], within: Mapping[str, int]) -> MicroKernel | None:
-        return found(statement.name, tuple(sorted(fixed.items())), tuple(sorted(within.items())))
-
-    return choose
+    return lambda statement, around: found(statement.name, around)
 
 
 def independent_iterators(statement: ScopStatement, layouts: Mapping[str, Layout]) -> tuple[str, ...]:
@@ -86,16 +85,11 @@ def register_tile_tree(
     ``lanes``: mark the one for vectors.  ``tiles``: sizes of the larger tiles that the same loops will get.  Loops that
     run the steps of blocks are not tiled: one step at a time is in a tile.
     """
-    steps = _step_iterators(tree, scop)
-
-    def below_steps(
-        statement: ScopStatement, fixed: Mapping[str, int], within: Mapping[str, int]
-    ) -> MicroKernel | None:
-        return choose(statement, {**steps.get(statement.name, {}), **fixed}, within)
+    blocks = _blocks_of(tree, scop)
 
     def cuts(band: Band, domain: isl.UnionSet, depth: int, points: tuple[Member, ...]) -> tuple[Cut, ...]:
         sizes = tuple(zip(band.members, sizes_at(tiles, band, depth), strict=True))
-        found = _heaviest_tile(scop, domain, points, sizes, below_steps)
+        found = _heaviest_tile(scop, domain, points, sizes, blocks, choose)
         if found is None:
             return tuple(WHOLE for _ in band.members)
         return tuple(_cut(member, *found, lanes=lanes) for member in band.members)
@@ -103,18 +97,35 @@ def register_tile_tree(
     return tile_tree(tree, cuts)
 
 
-def _step_iterators(tree: ScheduleTree, scop: Scop) -> Mapping[str, Mapping[str, int]]:
-    """By statement, the iterators that loops over steps have, each with the size that it has in a tile."""
-    found: dict[str, dict[str, int]] = {}
+@dataclass(slots=True)
+class _Blocks:
+    """What blocks are around a statement.
+
+    ``steps``: the iterators that loops over steps have.  ``chunks``: the extents of those of which a core has a chunk.
+    ``written``: the tensors that these steps write.
+    """
+
+    steps: set[str] = field(default_factory=set)
+    chunks: dict[str, int] = field(default_factory=dict)
+    written: set[str] = field(default_factory=set)
+
+
+def _blocks_of(tree: ScheduleTree, scop: Scop) -> Mapping[str, _Blocks]:
+    """By statement, where it is in one."""
+    found: dict[str, _Blocks] = {}
 
     def visit(node: Node, domain: isl.UnionSet) -> None:
         match node:
-            case Band():
-                if runs_steps(node):
-                    for name in statement_names(domain):
-                        iterator = iterator_of(node.members[0].function, scop.statement(name).body)
-                        if iterator is not None:
-                            found.setdefault(name, {})[iterator] = 1
+            case Band(members):
+                bodies = [scop.statement(name).body for name in statement_names(domain)]
+                for body, member in product(bodies, members):
+                    iterator = iterator_of(member.function, body)
+                    if iterator is not None and member.chunks:
+                        found.setdefault(body.name, _Blocks()).chunks[iterator] = step_of(member)
+                    if iterator is not None and runs_steps(node):
+                        own = found.setdefault(body.name, _Blocks())
+                        own.steps.add(iterator)
+                        own.written.update(other.target for other in bodies)
                 visit(node.child, domain)
             case Sequence(filters):
                 for branch in filters:
@@ -133,25 +144,37 @@ def _heaviest_tile(
     domain: isl.UnionSet,
     points: tuple[Member, ...],
     sizes: tuple[tuple[Member, int], ...],
+    blocks: Mapping[str, _Blocks],
     choose: ChooseTile,
 ) -> tuple[StatementBody, MicroKernel] | None:
     """The statement below with the most instances that has a register tile, and the tile."""
     statements = [scop.statement(name) for name in statement_names(domain)]
     for statement in sorted(statements, key=lambda s: -volume(isl.UnionSet.from_set(s.domain))):
-        fixed = {
-            name: extent_of(point.function, isl.UnionSet.from_set(statement.domain))
-            for point in points
-            if (name := iterator_of(point.function, statement.body)) is not None
-        }
-        within = {
-            name: size
-            for member, size in sizes
-            if size and (name := iterator_of(member.function, statement.body)) is not None
-        }
-        tile = choose(statement, fixed, within)
+        tile = choose(statement, _surroundings(statement, points, sizes, blocks.get(statement.name, _Blocks())))
         if tile is not None:
             return statement.body, tile
     return None
+
+
+def _surroundings(
+    statement: ScopStatement, points: tuple[Member, ...], sizes: tuple[tuple[Member, int], ...], blocks: _Blocks
+) -> Surroundings:
+    domain = isl.UnionSet.from_set(statement.domain)
+    around = {name: point for point in points if (name := iterator_of(point.function, statement.body)) is not None}
+    fixed = {name: extent_of(own.function, domain) for name, own in around.items()}
+    within = {
+        name: size
+        for member, size in sizes
+        if size and (name := iterator_of(member.function, statement.body)) is not None
+    }
+    return Surroundings(
+        tuple(sorted(fixed.items())),
+        next((name for name, point in around.items() if point.kind is LoopKind.VECTOR), None),
+        tuple(sorted(within.items())),
+        tuple(sorted(blocks.chunks.items())),
+        frozenset(blocks.steps),
+        frozenset(blocks.written),
+    )
 
 
 def _cut(member: Member, body: StatementBody, tile: MicroKernel, *, lanes: bool) -> Cut:

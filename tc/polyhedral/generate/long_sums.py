@@ -65,6 +65,9 @@ def _comes_back(statement: ScopStatement, members: list[Member]) -> bool:
         return False
     (write,) = statement.writes
     own = write.intersect_range(write.range().lexmin()).domain()
+    first = own.lexmin()
+    for step in range(statement.body.begun):  # each of which begins another sum
+        own = own.fix_val(isl.dim_type.set, step, first.dim_min_val(step))
     if not _has_more(own, most_additions(statement.body)):
         return False
     others = statement.domain.subtract(own)

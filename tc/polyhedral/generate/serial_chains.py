@@ -32,6 +32,7 @@ from tc.polyhedral.ir.loops import (
     Scheduled,
     StatementBody,
     leaves,
+    variables,
 )
 
 # Additions that may follow each other in float32: of products in a tile, and of other terms.
@@ -82,57 +83,75 @@ class Chains:
 
     def _additions(self, tree: LoopTree, name: str, path: Path) -> Count:
         body = self.bodies[name]
-        found: Count = self.roundings(tree, name, path)
+        found = most_met(self._by_element(tree, name, path))
         allocation = next((a for a in _allocations(tree) if a.buffer.name == body.target), None)
         if allocation is None:
             return found
-        # What comes into the buffer goes on in what it is stored to.
-        stores = (own for own in self.bodies.values() if own.reduction is None and body.target in tensors_read(own))
-        return found * max((self.roundings(tree, own.name, path) for own in stores), default=1)
+        # What is stored, to be loaded again, goes on from one run of the allocation to the next.
+        filled = (own for own in self.bodies.values() if own.reduction is None and own.target == body.target)
+        loaded = frozenset[str]().union(*map(tensors_read, filled))
+        stores = (
+            own
+            for own in self.bodies.values()
+            if own.reduction is None and own.target in loaded and body.target in tensors_read(own)
+        )
+        anew = self._anew_outside(allocation, name)
+        return found * max((most_met(self._by_element(tree, own.name, path, anew)) for own in stores), default=1)
 
-    def roundings(self, tree: LoopTree, name: str, path: Path) -> Count:
+    def _anew_outside(self, allocation: Allocation, name: str) -> tuple[IndexExpression, ...]:
+        """What begins the sum of a statement anew, where all of one run of the allocation are in one of its sums."""
+        body = self.bodies[name]
+        loops = {step.iterator for _, path in loop_paths(allocation, ()) for step in path if isinstance(step, Loop)}
+        found = {
+            instance.arguments[: body.begun] for instance in instances_in(allocation) if instance.statement == name
+        }
+        (arguments, *others) = found
+        return () if others else tuple(own for own in arguments if not variables(own) & loops)
+
+    def _by_element(
+        self, tree: LoopTree, name: str, path: Path, anew: tuple[IndexExpression, ...] = ()
+    ) -> dict[Elements, Count]:
         """The most instances of a statement for one element of its target; a loop with totals counts as one of them.
 
-        Of a buffer, for one run of what it is allocated for.
+        Of a buffer, for one run of what it is allocated for.  Elements are known by their ranges: those of a tile, and
+        what is left behind it.  ``anew``: each value of these begins another sum.
         """
-        return most_met(self._by_element(tree, name, path))
-
-    def _by_element(self, tree: LoopTree, name: str, path: Path) -> dict[Elements, Count]:
-        """The same for elements that are known by their ranges: those of a tile, and what is left behind it."""
         body = self.bodies[name]
         match tree:
             case Leaf():
                 if not isinstance(tree, Scheduled) or tree.statement != name:
                     return {}
-                where = (body, path, *self._chosen(tree))
-                return dict([self._once.of(where, lambda: (self._elements(tree, path), self._times(tree, path, path)))])
+                where = (body, path, *anew, *self._chosen(tree))
+                return dict(
+                    [self._once.of(where, lambda: (self._elements(tree, path), self._times(tree, path, path, anew)))]
+                )
             case Block(children):
                 counts: dict[Elements, Count] = {}
                 for child in children:
-                    for elements, count in self._by_element(child, name, path).items():
+                    for elements, count in self._by_element(child, name, path, anew).items():
                         counts[elements] = counts.get(elements, 0) + count
                 return counts
             case Guard(_, then, None):
-                return self._by_element(then, name, path)
+                return self._by_element(then, name, path, anew)
             case Guard(_, then, otherwise):
                 branches = [part for part in (then, otherwise) if part is not None]
-                found = [elements for part in branches for elements in self._by_element(part, name, path)]
-                most = max(self.roundings(part, name, path) for part in branches)
-                return {tuple(map(_hull, zip(*found, strict=True))): most} if found else {}
+                counted = [self._by_element(part, name, path, anew) for part in branches]
+                found = [elements for own in counted for elements in own]
+                return {tuple(map(_hull, zip(*found, strict=True))): max(map(most_met, counted))} if found else {}
             case Allocation(buffer, inner):
                 inside = path.from_here() if buffer.name == body.target else path
-                return self._by_element(inner, name, inside)
+                return self._by_element(inner, name, inside, anew)
             case Loop(totals=totals) if any(total.statement == name for total in totals):
                 found_once: dict[Elements, Count] = {}
                 for instance, inside in paths_to_instances(tree, path):
                     if instance.statement == name:
                         elements = self._elements(instance, inside)
-                        times = self._times(instance, path, inside)
+                        times = self._times(instance, path, inside, anew)
                         found_once[elements] = max(found_once.get(elements, 0), times)
                 hull = tuple(map(_hull, zip(*found_once, strict=True)))
                 return {hull: max(found_once.values())} if found_once else {}
             case Loop():
-                return self._by_element(tree.body, name, path.inside(tree))
+                return self._by_element(tree.body, name, path.inside(tree), anew)
             case _:
                 assert_never(tree)
 
@@ -141,15 +160,16 @@ class Chains:
         return tuple(range_of(argument, path.ranges) for argument in self._chosen(instance))
 
     def _chosen(self, instance: Scheduled) -> list[IndexExpression]:
-        """The arguments that choose the element."""
+        """The arguments that choose the element, and its sum."""
         body = self.bodies[instance.statement]
-        chosen = target_iterators(body)
+        chosen = target_iterators(body).union(body.iterators[: body.begun])
         return [own for name, own in zip(body.iterators, instance.arguments, strict=True) if name in chosen]
 
-    def _times(self, instance: Scheduled, path: Path, whole: Path) -> Count:
-        """How many iterations of the loops on a path come to one element; ``whole``: the path on to the instance."""
+    def _times(self, instance: Scheduled, path: Path, whole: Path, anew: tuple[IndexExpression, ...]) -> Count:
+        """How many iterations of the loops on a path come to one sum; ``whole``: the path on to the instance."""
         body = self.bodies[instance.statement]
-        moving = moving_loops(instance, body, self.layouts[body.target], whole, self._forms)
+        anew = (*anew, *instance.arguments[: body.begun])
+        moving = moving_loops(instance, body, self.layouts[body.target], whole, self._forms, anew)
         inside = {iterator: trips for iterator, trips in whole.trips.items() if iterator not in path.trips}
         return moving.repeated(path.trips, inside)
 

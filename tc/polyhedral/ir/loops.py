@@ -84,9 +84,10 @@ class StatementBody:
     """What one instance of a statement does: ``target[subscripts] (reduction)= value``.
 
     ``iterators`` name the variables in ``subscripts`` and ``value``.  ``terms``: of a sum, instances that add to one
-    element at most before it is begun anew, wherever that is kept; None where no bound is known.  ``owned``: of the
-    elements that data choose, those that it writes.  ``counts``: what must be 1, or a fault is noted.  ``atomic``:
-    nothing comes between the read of the element and the write.
+    element at most before it is begun anew, wherever that is kept; None where no bound is known.  ``begun``: each value
+    of so many iterators, the first ones, begins the reduction anew.  ``owned``: of the elements that data choose, those
+    that it writes.  ``counts``: what must be 1, or a fault is noted.  ``atomic``: nothing comes between the read of the
+    element and the write.
     """
 
     name: str
@@ -99,6 +100,7 @@ class StatementBody:
     owned: Owned | None = None
     counts: tuple[Read, ...] = ()
     atomic: bool = False
+    begun: int = 0
 
 
 class LoopKind(Enum):

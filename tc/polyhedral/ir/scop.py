@@ -117,7 +117,8 @@ class Promotion:
     """A box of a tensor that is kept in a buffer while the loops below some members run.
 
     ``elements``: ``{ buffer[prefix, local] -> tensor[element] }``.  ``loads`` and ``stores``: the copy statements by
-    name, if there are any.  ``gathered``: in place of a tensor's, what a read finds by an index.
+    name, if there are any.  ``gathered``: in place of a tensor's, what a read finds by an index.  ``registers``: the
+    buffer is a register tile.
     """
 
     buffer: Buffer
@@ -126,6 +127,7 @@ class Promotion:
     stores: str | None
     rotation: Rotation | None = None
     gathered: Gathered | None = None
+    registers: bool = False
 
     @property
     def tensor(self) -> str:
@@ -307,6 +309,7 @@ class _Builder:
             reads += [self.read(guarded, domain, frame) for guarded in guarded_reads(other)]
         if statement.reduction is not None or is_scatter(statement):
             reads.append(write)  # what data do not choose stays as it is
+        begun = 0 if statement.reduction is None else self.begun(statement, write)
         body = StatementBody(
             statement.name,
             frame.iterators,
@@ -314,10 +317,11 @@ class _Builder:
             statement.subscripts,
             statement.reduction,
             statement.value,
-            most_terms(write, self.begun(statement, write)) if statement.reduction is Reduction.ADD else None,
+            most_terms(write, begun) if statement.reduction is Reduction.ADD else None,
             statement.owned,
             statement.counts,
             statement.atomic,
+            begun,
         )
         # What data choose is distinct, where it is set: in any order, then.
         accumulates = statement.reduction is not None or is_scatter(statement)
@@ -326,7 +330,7 @@ class _Builder:
         )
 
     def begun(self, statement: Statement, write: isl.Map) -> int:
-        """Of how many iterators, the first ones, each value begins the sum of a statement anew: steps of its blocks.
+        """Of how many iterators, the first ones, each value begins a statement's reduction anew: steps of its blocks.
 
         They do where it initializes, or another statement sets all of its elements in each of them.
         """

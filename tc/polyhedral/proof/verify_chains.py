@@ -26,6 +26,7 @@ from tc.polyhedral.ir.loops import (
     Allocation,
     Block,
     Guard,
+    IndexExpression,
     Instance,
     Leaf,
     Loop,
@@ -34,6 +35,7 @@ from tc.polyhedral.ir.loops import (
     LoopTree,
     StatementBody,
     Total,
+    variables,
 )
 
 # Additions to one float32 value, one after the other.
@@ -133,62 +135,80 @@ class _Sum:
     forms: Forms
 
     def prove(self, root: LoopTree, start: Path) -> None:
-        roundings = self.roundings(root, self.body, start)
-        if any(isinstance(node, Allocation) and node.buffer.name == self.body.target for node in _nodes(root)):
-            # What comes into the buffer goes on in what it is stored to.
-            stores = [own for own in self.bodies.values() if own.reduction is None and _reads(own, self.body.target)]
-            roundings *= max((self.roundings(root, own, start) for own in stores), default=1)
+        roundings = most_met(self._met(root, self.body, start))
+        for allocation in _nodes(root):
+            if isinstance(allocation, Allocation) and allocation.buffer.name == self.body.target:
+                roundings *= self._runs(root, allocation, start)
+                break
         if min(roundings, roundings if self.body.terms is None else self.body.terms) > LONGEST:
             raise _refused(f"{self.body.name} adds up to an element more than {LONGEST} times, one after the other")
 
     # --- in memory
 
-    def roundings(self, root: LoopTree, body: StatementBody, start: Path) -> Count:
-        """The most instances that come to one element, where a loop with a total is one of them."""
-        return most_met(self._met(root, body, start))
+    def _runs(self, root: LoopTree, allocation: Allocation, start: Path) -> Count:
+        """In how many runs of the allocation one sum is at most: it is stored by one, and loaded by the next."""
+        others = [own for own in self.bodies.values() if own.reduction is None]
+        fills = [own for own in others if own.target == self.body.target]
+        stores = [
+            own for own in others if _reads(own, self.body.target) and any(_reads(fill, own.target) for fill in fills)
+        ]
+        loops = {node.iterator for node in _nodes(allocation) if isinstance(node, Loop)}
+        instances = [node for node in _nodes(allocation) if isinstance(node, Instance)]
+        begun = {own.arguments[: self.body.begun] for own in instances if own.statement == self.body.name}
+        anew: tuple[IndexExpression, ...] = ()
+        if len(begun) == 1:
+            anew = tuple(own for own in begun.pop() if not variables(own) & loops)
+        return max((most_met(self._met(root, own, start, anew)) for own in stores), default=1)
 
-    def _met(self, tree: LoopTree, body: StatementBody, path: Path) -> dict[Elements, Count]:
-        """The same by the ranges of what chooses the elements."""
+    def _met(
+        self, tree: LoopTree, body: StatementBody, path: Path, anew: tuple[IndexExpression, ...] = ()
+    ) -> dict[Elements, Count]:
+        """The most instances that come to one element, where a loop with a total is one of them.
+
+        By the ranges of what chooses the elements.  ``anew``: each value of these begins another sum.
+        """
         match tree:
             case Instance(statement) if statement == body.name:
-                return {self._elements(tree, path): self._times(tree, path, path)}
+                return {self._elements(tree, path): self._times(tree, path, path, anew)}
             case Leaf():
                 return {}
             case Block(children):
                 counts: dict[Elements, Count] = {}
                 for child in children:
-                    for elements, count in self._met(child, body, path).items():
+                    for elements, count in self._met(child, body, path, anew).items():
                         counts[elements] = counts.get(elements, 0) + count
                 return counts
             case Guard(_, then, None):
-                return self._met(then, body, path)
+                return self._met(then, body, path, anew)
             case Guard(_, then, otherwise):
                 assert otherwise is not None
-                branches = [self._met(branch, body, path) for branch in (then, otherwise)]
+                branches = [self._met(branch, body, path, anew) for branch in (then, otherwise)]
                 return _at_hull([elements for branch in branches for elements in branch], max(map(most_met, branches)))
             case Allocation(buffer, inner):
-                return self._met(inner, body, path.from_here() if buffer.name == body.target else path)
+                inside = path.from_here() if buffer.name == body.target else path
+                return self._met(inner, body, inside, anew)
             case Loop(totals=totals) if (total := _total_of(totals, body)) is not None:
                 if body is self.body:
                     self._prove_total(tree, total, path)
                 runs = [(own, inside) for own, inside in _instances(tree, path) if own.statement == body.name]
                 found = [self._elements(own, inside) for own, inside in runs]
-                return _at_hull(found, max((self._times(own, path, inside) for own, inside in runs), default=0))
+                return _at_hull(found, max((self._times(own, path, inside, anew) for own, inside in runs), default=0))
             case Loop():
-                return self._met(tree.body, body, path.inside(tree))
+                return self._met(tree.body, body, path.inside(tree), anew)
             case _:
                 assert_never(tree)
 
     def _elements(self, instance: Instance, path: Path) -> Elements:
         body = self.bodies[instance.statement]
-        chosen = target_iterators(body)
+        chosen = target_iterators(body).union(body.iterators[: body.begun])
         pairs = zip(body.iterators, instance.arguments, strict=True)
         return tuple(range_of(argument, path.ranges) for name, argument in pairs if name in chosen)
 
-    def _times(self, instance: Instance, path: Path, whole: Path) -> Count:
-        """How many iterations of the loops on a path come to one element; ``whole``: the path on to the instance."""
+    def _times(self, instance: Instance, path: Path, whole: Path, anew: tuple[IndexExpression, ...]) -> Count:
+        """How many iterations of the loops on a path come to one sum; ``whole``: the path on to the instance."""
         body = self.bodies[instance.statement]
-        moving = moving_loops(instance, body, self.layouts[body.target], whole, self.forms)
+        anew = (*anew, *instance.arguments[: body.begun])
+        moving = moving_loops(instance, body, self.layouts[body.target], whole, self.forms, anew)
         inside = {iterator: trips for iterator, trips in whole.trips.items() if iterator not in path.trips}
         return moving.repeated(path.trips, inside)
 

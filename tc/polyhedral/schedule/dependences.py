@@ -72,7 +72,7 @@ def analyze_dependences(scop: Scop) -> Dependences:
             between = _pairs(accesses[position], accesses[number])
             if between is None:
                 continue
-            depth = _shared(first, second)
+            depth = common_blocks(first, second)
             space = between.get_space()
             inorder = between.intersect(isl.Map.lex_le_first(space, depth)) if depth else between
             _add(order, (first.name, second.name), inorder)
@@ -87,7 +87,7 @@ def _add(pairs: dict[Ends, isl.Map], ends: Ends, found: isl.Map) -> None:
         pairs[ends] = found
 
 
-def _shared(first: ScopStatement, second: ScopStatement) -> int:
+def common_blocks(first: ScopStatement, second: ScopStatement) -> int:
     """How many blocks both statements stand in."""
     both = zip(first.blocks, second.blocks, strict=False)
     return sum(1 for _ in takewhile(lambda blocks: blocks[0] == blocks[1], both))

@@ -24,7 +24,7 @@ from tc.polyhedral.ir.scop import Scop, ScopStatement
 from tc.polyhedral.ir.tree import Band, Filter, Leaf, Member, Node, ScheduleTree, Sequence
 from tc.polyhedral.schedule.coincidence import Apart, Shared, coincides, shared_iterators
 from tc.polyhedral.schedule.components import components
-from tc.polyhedral.schedule.dependences import Flow, analyze_dependences
+from tc.polyhedral.schedule.dependences import Flow, analyze_dependences, common_blocks
 from tc.polyhedral.schedule.hulls import hull_of
 from tc.polyhedral.schedule.prefix import Instances, Prefix
 from tc.targets.options import Fusion
@@ -200,7 +200,15 @@ class _Scheduler:
         """The statements, together where they wait for each other, behind those that they wait for."""
         if not any(statement.blocks for statement in statements):
             return [(statement,) for statement in statements]
-        return components(statements, prefix.waiting(_names(statements)))
+
+        def runs_with(statement: ScopStatement, others: Group) -> bool:
+            """Whether a block that is not run step by step yet has all of them, which wait for each other in it."""
+            if len(others) == 1 and not prefix.goes_in_steps(others[0].name):
+                return False
+            common = min(common_blocks(statement, other) for other in others)
+            return any(not prefix.determines(_iterator(statement, n), statement.name) for n in range(common))
+
+        return components(statements, prefix.waiting(_names(statements)), runs_with)
 
     def goes_in_steps(self, group: Group, prefix: Prefix) -> bool:
         """Whether the statements wait for each other, or one for itself, from step to step of a block."""

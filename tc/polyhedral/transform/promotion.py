@@ -88,6 +88,7 @@ class Placement:
     ``order``: of its dimensions, from the outermost one to the contiguous one.  ``sharing``: which threads have one
     array together.  ``padding``: elements added to every row; None adds what suits the caches of processors to what is
     only read.  ``rotation``: of the buffer, which is then one for all iterations of the last member of the prefix.
+    ``registers``: it is a register tile.
     """
 
     name: str
@@ -95,6 +96,7 @@ class Placement:
     sharing: Sharing = Sharing.THREAD
     padding: int | None = None
     rotation: Rotation | None = None
+    registers: bool = False
 
     def layout(self, type: ScalarType, box: Box, *, written: bool) -> Layout:
         """How the elements of the box lie in the buffer; ``written``: whether a statement writes some of them."""
@@ -147,7 +149,9 @@ def promote_accesses(scop: Scop, footprint: Footprint, placement: Placement, *, 
         loads = load_statement(f"{first}_{'load' if writes else 'pack'}{number}", missing, tile)
     if stored and not written.is_empty():
         stores = store_statement(f"{last}_store{number}", written, tile)
-    promotion = Promotion(buffer, elements, _name(loads), _name(stores), rotation, gathered)
+    promotion = Promotion(
+        buffer, elements, _name(loads), _name(stores), rotation, gathered, registers=placement.registers
+    )
     copies = tuple(copy for copy in (loads, stores) if copy is not None)
     scop = replace(
         scop,

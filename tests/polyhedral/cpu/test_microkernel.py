@@ -12,7 +12,7 @@ import pytest
 
 from tc.language.isl.session import isl_context
 from tc.language.program.program import Read, iterators_in, walk
-from tc.polyhedral.cpu.microkernel import MicroKernel, choose_microkernel, vector_widths
+from tc.polyhedral.cpu.microkernel import MicroKernel, Surroundings, choose_microkernel, vector_widths
 from tc.polyhedral.ir.scop import Scop, ScopStatement, build_scop, layouts_of
 from tc.targets.machine import VectorUnit
 from tests.polyhedral.support import GRADIENT, MATMUL, TRANSPOSED, TRIANGLE, specialized
@@ -54,7 +54,8 @@ def chosen(
     """The tile of the one reduction of a program."""
     with isl_context() as context:
         scop = build_scop(specialized(text, shapes), context)
-        return choose_microkernel(reduction(scop), layouts_of(scop), unit, packs=packs, fixed=fixed, within=within)
+        around = Surroundings(tuple(fixed.items()), within=tuple(within.items()))
+        return choose_microkernel(reduction(scop), layouts_of(scop), unit, packs=packs, around=around)
 
 
 def found(

@@ -24,6 +24,16 @@ SUMS: dict[str, tuple[str, tuple[tuple[int, ...], ...]]] = {
     "in lanes": ("def f(float(N) x) -> (s) { s +=! x(i) }", ((8_192,),)),
     "in a tile": ("def f(float(M,N) x) -> (s) { s(n) +=! x(m,n) }", ((1_001, 40),)),
     "of products": ("def f(float(M,K) a, float(K,N) b) -> (c) { c(m,n) +=! a(m,k) * b(k,n) }", ((30, 200), (200, 48))),
+    "of a step": (
+        """
+        def f(float(T,B,K) x, float(K,I) w) -> (h) {
+            for t in 0:T {
+                z(b,i) +=! x(t,b,k) * w(k,i)
+                h(t,b,i) = z(b,i)
+            }
+        }""",
+        ((3, 8, 200), (200, 32)),
+    ),
     "of a thread": ("def f(float(M,K) a, float(K,N) b) -> (c) { c(m,n) +=! a(m,k) * b(k,n) }", ((64, 200), (200, 64))),
 }
 
