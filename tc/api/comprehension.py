@@ -241,7 +241,7 @@ class Comprehension:
         from tc.dispatch.arguments import bind
         from tc.reference.evaluate import evaluate
         from tc.reference.following import bytes_kept
-        from tc.reference.plan import plan_within
+        from tc.reference.memory import plan_within
         from tc.runtime.frameworks.borrow import borrow
         from tc.runtime.host.total_memory import oracle_memory
 

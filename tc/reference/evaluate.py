@@ -37,10 +37,10 @@ from tc.reference.domain import bounding_box, fills_box, initialized, instances,
 from tc.reference.expressions import ALWAYS, Frame, is_product, unknown
 from tc.reference.expressions import evaluate as evaluate_expression
 from tc.reference.following import Following
+from tc.reference.memory import Plan
 from tc.reference.order import block_ranges, in_order, lifetimes, reads_elsewhere
 from tc.reference.parts import Parts
 from tc.reference.placement import Placement, doubtful, placement
-from tc.reference.plan import Plan
 from tc.reference.ranged import ranging_positions, within_ranges
 from tc.reference.running import running, running_placement
 from tc.reference.windows import STEP, reaches, restricted, windows
@@ -84,7 +84,7 @@ def evaluate(
     ``check_indices``: an index that leaves its tensor is an ArgumentError; otherwise anything may be read there.
     ``temporaries``: give those too, behind the results.  ``bounds``: whether errors and ambiguity of the results are
     asked for, which take as much memory as their values; without, they are arrays of zeros without memory of their own.
-    ``plan``: how to keep within some memory (``tc.reference.plan``), without ``temporaries``.  ``given``: the results
+    ``plan``: how to keep within some memory (``tc.reference.memory``), without ``temporaries``.  ``given``: the results
     of a kernel, which steps of blocks then go on from (``tc.reference.following``).
     """
     program, layouts = specialization.program, specialization.layouts

@@ -9,7 +9,8 @@ import pytest
 
 import tc
 from tc.language.program.program import Expression
-from tc.reference import evaluate, expressions, plan, windows
+from tc.reference import evaluate, expressions, windows
+from tc.reference import memory as need
 from tc.reference.access import volume
 from tc.reference.bounded import BoolArray, Bounded
 from tc.reference.evaluate import Result
@@ -83,7 +84,7 @@ def test_instances_of_scatters_are_evaluated_about_once(
         evaluated.append(volume(frame.box))
         return expressions.evaluate(expression, frame, mask)
 
-    for module in (windows, plan):
+    for module in (windows, need):
         monkeypatch.setattr(module, "MOST_SHARED", 50)
     monkeypatch.setattr(windows, "STEP", 10)
     monkeypatch.setattr(evaluate, "STEP", 10)

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 import tc
-from tc.reference import evaluate, memory, parts, plan, windows
-from tc.reference.memory import need_of
+from tc.reference import evaluate, memory, parts, windows
+from tc.reference.memory import Plan, need_of
 from tc.reference.parts import candidates
-from tc.reference.plan import Plan
 from tests.turns import every
 
 X = "float(N) x"
@@ -113,7 +112,7 @@ LARGE = {
 def test_large_temporaries_need_no_memory_of_their_own(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With steps of a 256th, so that temporaries are large already where the test is short."""
     for module, constant in (
-        *((module, "STEP") for module in (evaluate, memory, plan, windows)),
+        *((module, "STEP") for module in (evaluate, memory, windows)),
         *((module, "PART_ELEMENTS") for module in (memory, parts)),
         (memory, "_REDUCED_ELEMENTS"),
         (evaluate, "_CONTRACTION_STEP"),
@@ -137,4 +136,4 @@ def test_large_temporaries_need_no_memory_of_their_own(name: str, monkeypatch: p
     assert peak <= least
     np.testing.assert_allclose(found, f.oracle(x)["y"].values, rtol=1e-9)
     with pytest.raises(tc.TooLargeError, match="choose smaller sizes"):
-        plan.plan_within(specialization, least // 2)
+        memory.plan_within(specialization, least // 2)

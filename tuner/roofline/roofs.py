@@ -18,7 +18,7 @@ from tc.runtime.host.c_compiler import compile_shared, find_compiler, kernel_fla
 from tc.runtime.host.library import load_library
 from tc.targets.target import CpuTarget
 from tc.tuner.roofline.roofline import Bandwidth, Roofs
-from tc.tuner.trial.stable import least
+from tc.tuner.roofline.stable import least
 
 Array: TypeAlias = npt.NDArray[Any]
 

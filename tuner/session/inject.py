@@ -18,7 +18,7 @@ from tc.base.frozen import frozen
 from tc.base.proof import Proof
 from tc.cache.content.store import Store
 from tc.compiler import compile_source
-from tc.reference.plan import plan_within
+from tc.reference.memory import plan_within
 from tc.runtime.cuda.cuda import check_cuda_device
 from tc.runtime.host.scratch import clear_abandoned, scratch_folder
 from tc.runtime.host.total_memory import oracle_memory

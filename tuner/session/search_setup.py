@@ -18,7 +18,7 @@ from tc.cache.content.store import Store
 from tc.compiler import build
 from tc.language.lower.specialize import specialize
 from tc.language.program.specialization import ArraySpec, Signature
-from tc.reference.plan import plan_within
+from tc.reference.memory import plan_within
 from tc.runtime.cuda.chosen_driver import cuda_driver
 from tc.runtime.cuda.cuda import check_cuda_device, device_number
 from tc.runtime.host.scratch import clear_abandoned, scratch_folder, told_of_room

@@ -14,7 +14,7 @@ from tc.language.program.specialization import Specialization
 from tc.reference.evaluate import Result, evaluate
 from tc.reference.following import bytes_kept, followed
 from tc.reference.kept import keep_results, kept_results
-from tc.reference.plan import plan_within
+from tc.reference.memory import plan_within
 from tc.runtime.host.total_memory import oracle_memory
 from tc.tuner.trial.task import Task, parse_task
 from tc.tuner.trial.trial_arrays import first_elements, keep_arrays

@@ -22,7 +22,7 @@ static inline uint64_t tc_swap_8(void *place, uint64_t old, uint64_t wanted) {
   return old;
 }
 #endif
-// Again, until nobody comes between.  An element that would stay as it is, is left alone.
+// Again, until no other thread comes between.  An element that would stay as it is, is left alone.
 #define TC_ATOMIC(name, type, word, swap, ...)                                                    \
   static inline void name(TC_MEMORY type *place, const type own) {                                \
     union { type value; word bits; } seen, term = {.value = own}, wanted = {.value = own};        \

@@ -7,6 +7,7 @@ from dataclasses import field, replace
 from typing import Final, Protocol, TypeVar
 
 from tc.base.frozen import frozen
+from tc.base.remembered import Remembered
 from tc.base.types import ScalarType
 from tc.codegen.index.indices import index_fragment, require_fit
 from tc.codegen.index.shared_offsets import SharedOffsets
@@ -22,7 +23,6 @@ from tc.language.program.specialization import Layout
 from tc.language.program.within import where_inside
 from tc.polyhedral.analysis.accumulate import Accumulation
 from tc.polyhedral.analysis.ranges import Ranges, iterator_range
-from tc.polyhedral.analysis.remembered import Remembered
 from tc.polyhedral.ir.loops import (
     Copy,
     IndexExpression,

@@ -12,6 +12,7 @@ from typing import Final, TypeGuard, assert_never
 
 from tc.base.faults import BOUND, OUTSIDE, UNKNOWN, Check
 from tc.base.frozen import frozen
+from tc.base.remembered import Remembered
 from tc.base.types import Kind, ScalarType, computation_type
 from tc.codegen.index.indices import index_fragment, index_literal, require_fit
 from tc.codegen.index.offset_texts import OffsetTexts
@@ -44,7 +45,6 @@ from tc.language.program.proven_inside import is_proven_inside
 from tc.language.program.specialization import Layout, OpenStride, Sizes
 from tc.polyhedral.analysis.offsets import Arguments, Forms, LinearForm, recombined, subscript_form
 from tc.polyhedral.analysis.ranges import Ranges
-from tc.polyhedral.analysis.remembered import Remembered
 from tc.polyhedral.analysis.strides import extent_index, moved, offset_form, span_form, stride_index
 from tc.polyhedral.ir.loops import IndexExpression, IndexLiteral
 

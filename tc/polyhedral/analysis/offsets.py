@@ -14,11 +14,11 @@ from operator import add, floordiv, mod, mul, neg, sub
 from types import MappingProxyType
 from typing import Final, TypeAlias, assert_never
 
+from tc.base.remembered import Remembered
 from tc.grammar.syntax import BinaryOperator, UnaryOperator
 from tc.language.program.affine_form import AffineForm
 from tc.language.program.program import Binary, Expression, IteratorReference, Literal, Unary
 from tc.polyhedral.analysis.ranges import Ranges, range_of
-from tc.polyhedral.analysis.remembered import Remembered
 from tc.polyhedral.ir.loops import IndexExpression, IndexLiteral, IndexOperation, IndexOperator, IndexVariable
 
 _QUOTIENTS: Final = (IndexOperator.FLOOR_DIVIDE, IndexOperator.NONNEGATIVE_DIVIDE)

@@ -11,6 +11,7 @@ from dataclasses import field
 from typing import Final, assert_never
 
 from tc.base.frozen import frozen
+from tc.base.remembered import Remembered
 from tc.language.program.program import Read, walk
 from tc.language.program.specialization import Layout
 from tc.language.program.terms import is_product_of_two
@@ -18,7 +19,6 @@ from tc.polyhedral.analysis.accumulate import target_iterators
 from tc.polyhedral.analysis.element_counts import Count, Elements, Path, most_met, moving_loops
 from tc.polyhedral.analysis.offsets import Forms
 from tc.polyhedral.analysis.ranges import Range, range_of
-from tc.polyhedral.analysis.remembered import Remembered
 from tc.polyhedral.analysis.scattered import is_scatter
 from tc.polyhedral.execution.loop_execution import loop_paths
 from tc.polyhedral.ir.loops import (

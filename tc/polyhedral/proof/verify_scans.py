@@ -28,9 +28,8 @@ from tc.language.program.specialization import Specialization
 from tc.language.program.written_elements import written_iterators
 from tc.polyhedral.ir.counterexample import Counterexample, Violation
 from tc.polyhedral.ir.scans import Grown, Scan, StepSums
-from tc.polyhedral.proof.scan_group import ScanGroup
+from tc.polyhedral.proof.scan_group import BlocksGroup, ScanGroup
 from tc.polyhedral.proof.verify_initialization import is_neutral
-from tc.polyhedral.proof.verify_scan_blocks import BlocksGroup
 from tc.polyhedral.proof.verify_step_sums import StepSumsGroup
 
 # What ``GrowingGroup`` is made of.

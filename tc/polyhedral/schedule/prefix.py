@@ -8,8 +8,8 @@ from typing import Final, TypeAlias
 
 import islpy as isl
 
+from tc.base.remembered import Remembered
 from tc.language.isl.pieces import functions_of
-from tc.polyhedral.analysis.remembered import Remembered
 from tc.polyhedral.ir.scop import ScopStatement
 from tc.polyhedral.ir.tree import Member
 from tc.polyhedral.schedule.dependences import Dependences, Ends, agreeing_on

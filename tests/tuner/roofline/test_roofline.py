@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from tc.tuner.roofline.roofline import Bandwidth, Roofs, stable
-from tc.tuner.trial.stable import least
+from tc.tuner.roofline.stable import least
 
 
 def test_the_least_is_measured_until_nothing_less_comes() -> None:
