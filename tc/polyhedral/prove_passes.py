@@ -35,4 +35,4 @@ def execution_of(root: LoopTree, tree: ScheduleTree, scop: Scop) -> Execution:
     """How loops that were generated for the tree run its statements."""
     dimensions = {s.name: s.domain.dim(isl.dim_type.set) for s in scop.statements}
     dimensions |= {barrier.get_tuple_name(): barrier.dim(isl.dim_type.set) for barrier in scop.barriers}
-    return loop_execution(root, dimensions, scop.context, scop.sizes, member_values(tree))
+    return loop_execution(root, dimensions, scop.context, scop.sizes, lambda name: member_values(tree, name))

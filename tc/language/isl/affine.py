@@ -61,6 +61,7 @@ class Frame:
     sizes: Sizes = ()
     within: isl.Set | None = None
     _space: isl.Space = field(init=False, repr=False, compare=False)
+    _local: isl.LocalSpace = field(init=False, repr=False, compare=False)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -72,7 +73,9 @@ class Frame:
         return self._space
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_space", self._named_space())  # asked for again and again
+        # Asked for again and again.
+        object.__setattr__(self, "_space", self._named_space())
+        object.__setattr__(self, "_local", isl.LocalSpace.from_space(self._space))
 
     def _named_space(self) -> isl.Space:
         names = self.names
@@ -85,16 +88,13 @@ class Frame:
 
     def constant(self, value: int) -> isl.PwAff:
         """The function that has one value everywhere."""
-        local = isl.LocalSpace.from_space(self.space())
-        return isl.PwAff.from_aff(isl.Aff.val_on_domain(local, isl.Val.int_from_si(self.context, value)))
+        return isl.PwAff.from_aff(isl.Aff.val_on_domain(self._local, isl.Val.int_from_si(self.context, value)))
 
     def variable(self, name: str) -> isl.PwAff | None:
         """The iterator called ``name``, or the parameter that isl calls so; None if the frame has none."""
-        local = isl.LocalSpace.from_space(self.space())
-        if name in self.iterators:
-            return isl.PwAff.from_aff(isl.Aff.var_on_domain(local, isl.dim_type.set, self.iterators.index(name)))
-        if name in self.names:
-            return isl.PwAff.from_aff(isl.Aff.var_on_domain(local, isl.dim_type.param, self.names.index(name)))
+        for sort, names in ((isl.dim_type.set, self.iterators), (isl.dim_type.param, self.names)):
+            if name in names:
+                return isl.PwAff.from_aff(isl.Aff.var_on_domain(self._local, sort, names.index(name)))
         return None
 
     def require(self, name: str) -> isl.PwAff:

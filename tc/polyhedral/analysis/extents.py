@@ -6,13 +6,51 @@ import math
 
 import islpy as isl
 
-from tc.language.isl.pieces import sets_of
+from tc.language.isl.pieces import functions_of, sets_of
 
 
 def extent_of(function: isl.UnionPwAff, domain: isl.UnionSet) -> int:
     """Number of values between the least and the greatest of the function on the domain."""
-    values = isl.UnionPwAff.intersect_domain(function, domain)
-    return int(values.max_val().to_python()) - int(values.min_val().to_python()) + 1
+    ranges = [_range_of(own, domain.extract_set(own.get_domain_space())) for own in functions_of(function)]
+    ends = [own for own in ranges if own is not None]
+    return max(most for _, most in ends) - min(least for least, _ in ends) + 1
+
+
+def _range_of(function: isl.PwAff, domain: isl.Set) -> tuple[int, int] | None:
+    """The least and the greatest value of the function on the domain; None where it is nowhere defined."""
+    if not function.isa_aff():
+        values = function.intersect_domain(domain)
+        if values.domain().is_empty():
+            return None
+        return int(values.min_val().to_python()), int(values.max_val().to_python())
+    plain = function.as_aff()
+    divided = _divided(plain)
+    if divided is None:
+        return _extremes(plain, domain)
+    # Quotients are the greater, the greater the dividend is: to say so saves isl an integer variable.
+    dividend, divisor, constant = divided
+    found = _extremes(dividend, domain)
+    return None if found is None else (found[0] // divisor + constant, found[1] // divisor + constant)
+
+
+def _extremes(function: isl.Aff, domain: isl.Set) -> tuple[int, int] | None:
+    least, most = domain.min_val(function), domain.max_val(function)
+    return None if least.is_nan() else (int(least.to_python()), int(most.to_python()))
+
+
+def _divided(function: isl.Aff) -> tuple[isl.Aff, int, int] | None:
+    """Dividend, divisor and constant of ``dividend // divisor + constant``; None where the function is no such one."""
+    if function.dim(isl.dim_type.div) != 1 or not function.get_coefficient_val(isl.dim_type.div, 0).is_one():
+        return None
+    if any(
+        not function.get_coefficient_val(kind, position).is_zero()
+        for kind in (isl.dim_type.in_, isl.dim_type.param)
+        for position in range(function.dim(kind))
+    ):
+        return None
+    quotient, constant = function.get_div(0), function.get_constant_val()
+    divisor = quotient.get_denominator_val()
+    return quotient.scale_val(divisor), int(divisor.to_python()), int(constant.to_python())
 
 
 def volume(domain: isl.UnionSet) -> int:

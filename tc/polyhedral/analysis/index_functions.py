@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import assert_never
+from typing import Final, assert_never
 
 import islpy as isl
 
@@ -96,6 +96,8 @@ def fit_for_c(expression: IndexExpression, frame: Frame) -> isl.Set:
 
     Operands that C does not evaluate, behind ``&&``, ``||`` and ``?:``, promise nothing.
     """
+    if not _promises(expression):
+        return frame.universe()
     match expression:
         case IndexLiteral() | IndexVariable():
             return frame.universe()
@@ -117,6 +119,22 @@ def fit_for_c(expression: IndexExpression, frame: Frame) -> isl.Set:
             return fit.intersect(_promise(operator, operands, frame))
         case _:
             assert_never(expression)
+
+
+_PROMISES: Final = (
+    IndexOperator.NONNEGATIVE_DIVIDE,
+    IndexOperator.NONNEGATIVE_REMAINDER,
+    IndexOperator.EXACT_DIVIDE,
+)
+
+
+def _promises(expression: IndexExpression) -> bool:
+    """Whether there is any such division in it."""
+    match expression:
+        case IndexOperation(operator, operands):
+            return operator in _PROMISES or any(map(_promises, operands))
+        case _:
+            return False
 
 
 def _promise(operator: IndexOperator, operands: tuple[IndexExpression, ...], frame: Frame) -> isl.Set:

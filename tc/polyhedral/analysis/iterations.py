@@ -10,6 +10,7 @@ loops are those that it asked for.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Sequence as Items
 from dataclasses import dataclass
 from functools import reduce
@@ -32,7 +33,7 @@ def find_inverse(
     points: isl.Set,
     ranges: Items[Range],
     instances: isl.Space,
-    guess: Items[isl.Aff] | None = None,
+    guess: Callable[[], Items[isl.Aff] | None] = lambda: None,
 ) -> Inverse | None:
     """The inverse of ``{ loop iterators -> arguments }`` on the points; None where it is not read off the arguments.
 
@@ -43,7 +44,8 @@ def find_inverse(
         return None
     subscripts = [argument.as_aff() for argument in arguments]
     digits = _Digits(subscripts, ranges, instances).read()
-    for found in (digits, guess):
+    for find in (lambda: digits, guess):
+        found = find()
         if found is not None and (inverse := _proven(found, subscripts, points, instances)) is not None:
             return inverse
     return None

@@ -315,10 +315,11 @@ def _is_tile(below: Node, domain: isl.UnionSet, statement: ScopStatement) -> boo
     """Whether loops that carry the statement's reduction and those of its register tile, and no others, are left."""
     for name, members in paths_below(below, domain):
         if name == statement.name:
-            own = isl.UnionSet.from_set(statement.domain)
             others = [m for m in members if not is_register(m)]
-            single = all(extent_of(m.function, own) == 1 for m in others if m.coincident)
-            return single and any(map(is_register, members)) and not all(m.coincident for m in others)
+            if len(others) == len(members) or all(m.coincident for m in others):
+                return False
+            own = isl.UnionSet.from_set(statement.domain)
+            return all(extent_of(m.function, own) == 1 for m in others if m.coincident)
     return False
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Sequence as Items
 from dataclasses import dataclass, replace
-from types import MappingProxyType
-from typing import assert_never
+from functools import cache
+from typing import Final, TypeAlias, assert_never
 
 import islpy as isl
 
@@ -47,23 +47,19 @@ def loop_execution(
     dimensions: Mapping[str, int],
     context: isl.Context,
     sizes: Sizes = (),
-    values: Mapping[str, Items[Function]] = MappingProxyType({}),
+    values: Callable[[str], Items[Function]] = lambda _: (),
 ) -> Execution:
     """The execution of the loops as they will be printed, read off the loop tree alone.
 
     ``dimensions``: of the domain of every statement; further arguments of an instance are local subscripts.
-    ``sizes``: those that the loops are run for.  ``values``: by statement, a guess of what the iterators c0, c1, ...
+    ``sizes``: those that the loops are run for.  ``values``: of a statement, a guess of what the iterators c0, c1, ...
     are for each instance, which costs less to prove than to find.
     """
     paths = list(loop_paths(root, ()))
     known = {parameter_name(name): Range(1, most) for name, most in sizes}
     launches = Launches(root, known)
-    branches = [
-        _Leaf(instance, path, frame_of_path(path, context, sizes)).branch(
-            dimensions[instance.statement], known, values.get(instance.statement, ())
-        )
-        for instance, path in paths
-    ]
+    leaves = _Leaves(context, sizes, known, cache(values))
+    branches = [leaves.branch(instance, path, dimensions[instance.statement]) for instance, path in paths]
     places = [Place(path, branch.instances.domain()) for branch, (_, path) in zip(branches, paths, strict=True)]
     met = [place for place, (leaf, _) in zip(places, paths, strict=True) if isinstance(leaf, Barrier)]
     branches = [
@@ -118,19 +114,42 @@ def frame_of_path(path: tuple[Step, ...], context: isl.Context, sizes: Sizes) ->
 
 @dataclass(frozen=True)
 class Reached:
-    """What is known at the end of a path: the points of its loops, their time, and what went on before."""
+    """What is known at the end of a path: the points of its loops, and where what it asks means something else in C."""
 
     points: isl.Set
-    time: Time
     misuse: tuple[isl.Set, ...]
-    scopes: tuple[Scope, ...]
 
 
 def follow_path(path: tuple[Step, ...], frame: Frame) -> Reached:
     """Walk from the root to a statement."""
     points = frame.possible()
-    time: list[tuple[Concurrency, Function]] = []
     misuse: list[isl.Set] = []
+    for step in path:
+        match step:
+            case int() | Allocation():
+                pass
+            case Loop():
+                for bound in (step.lower, step.upper):
+                    misuse += _misuse(bound, points, frame)
+                variable = IndexVariable(step.iterator)
+                for bounds in ((step.lower, variable), (variable, step.upper)):
+                    points = points.intersect(index_condition(IndexOperation(IndexOperator.LESS_EQUAL, bounds), frame))
+                if step.step != 1:
+                    lower, iterator = index_function(step.lower, frame), index_function(variable, frame)
+                    stride = isl.Val.int_from_si(frame.context, step.step)
+                    points = points.intersect(iterator.sub(lower).mod_val(stride).eq_set(frame.constant(0)))
+            case (condition, taken):
+                misuse += _misuse(condition, points, frame)
+                holds = index_condition(condition, frame)
+                points = points.intersect(holds if taken else holds.complement())
+            case _:
+                assert_never(step)
+    return Reached(points, tuple(misuse))
+
+
+def _time_along(path: tuple[Step, ...], frame: Frame) -> tuple[Time, tuple[Scope, ...]]:
+    """The time of what a path leads to, and the allocations around it."""
+    time: list[tuple[Concurrency, Function]] = []
     scopes: list[Scope] = []
     for step in path:
         match step:
@@ -139,45 +158,74 @@ def follow_path(path: tuple[Step, ...], frame: Frame) -> Reached:
             case Allocation():
                 scopes.append(Scope(step.buffer.name, len(time), step.buffer.sharing))
             case Loop():
-                misuse += [_misuse(bound, points, frame) for bound in (step.lower, step.upper)]
-                variable = IndexVariable(step.iterator)
-                iterator = index_function(variable, frame)
-                for bounds in ((step.lower, variable), (variable, step.upper)):
-                    points = points.intersect(index_condition(IndexOperation(IndexOperator.LESS_EQUAL, bounds), frame))
-                if step.step != 1:
-                    lower = index_function(step.lower, frame)
-                    stride = isl.Val.int_from_si(frame.context, step.step)
-                    points = points.intersect(iterator.sub(lower).mod_val(stride).eq_set(frame.constant(0)))
-                time.append((concurrency_of(step.kind), iterator))
-            case (condition, taken):
-                misuse.append(_misuse(condition, points, frame))
-                holds = index_condition(condition, frame)
-                points = points.intersect(holds if taken else holds.complement())
-            case _:
-                assert_never(step)
-    return Reached(points, tuple(time), tuple(misuse), tuple(scopes))
+                time.append((concurrency_of(step.kind), index_function(IndexVariable(step.iterator), frame)))
+            case _:  # guards take no time
+                pass
+    return tuple(time), tuple(scopes)
 
 
-@dataclass(frozen=True)
-class _Leaf:
-    """A place in loops where a statement stands."""
+# What of a path says which points it leads to: not its places in blocks, nor its allocations.
+_Steps: TypeAlias = tuple[tuple[object, ...], ...]
 
-    instance: Scheduled
-    path: tuple[Step, ...]
-    frame: Frame
 
-    def branch(self, dimensions: int, ranges: Ranges, values: Items[Function]) -> Branch:
-        """The way there; arguments as ``loop_execution``'s, of this statement."""
-        instance, frame = self.instance, self.frame
-        reached = follow_path(self.path, frame)
-        misuse = [*reached.misuse, *(_misuse(argument, reached.points, frame) for argument in instance.arguments)]
-        points, time = defined(reached.points, reached.time)
+def _steps_of(path: tuple[Step, ...]) -> _Steps:
+    loops = (step for step in path if not isinstance(step, int | Allocation))
+    return tuple(
+        (step.iterator, step.lower, step.upper, step.step) if isinstance(step, Loop) else step for step in loops
+    )
+
+
+class _Leaves:
+    """The places in loops where statements stand.
+
+    What they have in common is found once: most statements of a block stand in loops like those of others.
+    ``values``: see ``loop_execution``.
+    """
+
+    def __init__(
+        self,
+        context: isl.Context,
+        sizes: Sizes,
+        ranges: Ranges,
+        values: Callable[[str], Items[Function]],
+    ) -> None:
+        self._context: Final = context
+        self._sizes: Final = sizes
+        self._ranges: Final = ranges
+        self._values: Final = values
+        self._reached: Final[dict[_Steps, tuple[Frame, Reached]]] = {}
+        self._inverses: Final[dict[tuple[_Steps, tuple[IndexExpression, ...]], Inverse]] = {}
+
+    def branch(self, instance: Scheduled, path: tuple[Step, ...], dimensions: int) -> Branch:
+        """The way to an instance; ``dimensions``: of its statement's domain."""
+        steps = _steps_of(path)
+        if steps not in self._reached:
+            frame = frame_of_path(path, self._context, self._sizes)
+            self._reached[steps] = frame, follow_path(path, frame)
+        frame, reached = self._reached[steps]
+        misuse = [*reached.misuse]
+        for argument in instance.arguments:
+            misuse += _misuse(argument, reached.points, frame)
+        time, scopes = _time_along(path, frame)
+        points, time = defined(reached.points, time)
         own = replace(instance, arguments=instance.arguments[:dimensions])
-        further = instance.arguments[dimensions:]
-        local = tuple(index_function(subscript, frame) for subscript in further)
+        local = tuple(index_function(subscript, frame) for subscript in instance.arguments[dimensions:])
         broken = tuple(where for where in misuse if not where.is_empty())
-        inverse = inverse_of(own, self.path, points, frame, ranges, values)
-        return Branch(instance_map(own, points, frame), time, broken, local, reached.scopes, inverse=inverse)
+        inverse = self.inverse(own, path, steps, points, frame)
+        return Branch(instance_map(own, points, frame), time, broken, local, scopes, inverse=inverse)
+
+    def inverse(
+        self, instance: Scheduled, path: tuple[Step, ...], steps: _Steps, points: isl.Set, frame: Frame
+    ) -> Inverse | None:
+        """``inverse_of``, which the names of statements do not matter for."""
+        known = self._inverses.get((steps, instance.arguments))
+        if known is not None:
+            name = instance.statement
+            return Inverse(known.iteration.set_tuple_name(isl.dim_type.in_, name), known.runs.set_tuple_name(name))
+        found = inverse_of(instance, path, points, frame, self._ranges, lambda: self._values(instance.statement))
+        if found is not None:
+            self._inverses[steps, instance.arguments] = found
+        return found
 
 
 def inverse_of(
@@ -186,7 +234,7 @@ def inverse_of(
     points: isl.Set,
     frame: Frame,
     ranges: Ranges,
-    values: Items[Function] = (),
+    values: Callable[[], Items[Function]] = tuple,
 ) -> Inverse | None:
     """The iteration of the loops on the path that each instance belongs to; None where its arguments do not tell.
 
@@ -198,16 +246,20 @@ def inverse_of(
             known[step.iterator] = iterator_range(step, known)
     arguments = [index_function(argument, frame) for argument in instance.arguments]
     instances = instance_map(instance, points, frame).get_space().range()
-    by_name = {f"c{number}": value for number, value in enumerate(values) if isinstance(value, isl.Aff)}
-    guess = [by_name[name] for name in frame.iterators if name in by_name]
-    own = guess if len(guess) == len(frame.iterators) else None
-    return find_inverse(arguments, points, [known[name] for name in frame.iterators], instances, own)
+
+    def guess() -> list[isl.Aff] | None:
+        by_name = {f"c{number}": value for number, value in enumerate(values()) if isinstance(value, isl.Aff)}
+        own = [by_name[name] for name in frame.iterators if name in by_name]
+        return own if len(own) == len(frame.iterators) else None
+
+    return find_inverse(arguments, points, [known[name] for name in frame.iterators], instances, guess)
 
 
-def _misuse(expression: IndexExpression, points: isl.Set, frame: Frame) -> isl.Set:
+def _misuse(expression: IndexExpression, points: isl.Set, frame: Frame) -> Iterator[isl.Set]:
     """The points at which it does not mean in C what it means here."""
     fit = fit_for_c(expression, frame)
-    return fit.complement() if fit.plain_is_universe() else points.subtract(fit)
+    if not fit.plain_is_universe():
+        yield points.subtract(fit)
 
 
 def instance_map(instance: Scheduled, points: isl.Set, frame: Frame) -> isl.Map:

@@ -28,15 +28,18 @@ def tree_execution(tree: ScheduleTree, context: isl.Context, barriers: frozenset
     return assemble(list(_branches(tree.root, reached, (), (), barriers)), context)
 
 
-def member_values(tree: ScheduleTree) -> Mapping[str, tuple[Function, ...]]:
-    """Of every statement, the values of the members around it, outermost first: what loops over them should have."""
-    reached = {piece.get_tuple_name(): _Way(piece, ()) for piece in sets_of(tree.domain)}
-    return {
-        branch.statement: tuple(
-            value for (_, value), place in zip(branch.time, branch.barriers, strict=True) if place is None
-        )
-        for branch in _branches(tree.root, reached, (), (), frozenset())
-    }
+def member_values(tree: ScheduleTree, statement: str) -> tuple[Function, ...]:
+    """The values of the members around a statement, outermost first: what loops over them should have.
+
+    Around its last leaf; none where it has no leaf.
+    """
+    names = frozenset({statement})
+    reached = {name: _Way(piece, ()) for piece in sets_of(tree.domain) if (name := piece.get_tuple_name()) in names}
+    found: tuple[Function, ...] = ()
+    for branch in _branches(tree.root, reached, (), (), frozenset(), names):
+        steps = zip(branch.time, branch.barriers, strict=True)
+        found = tuple(value for (_, value), place in steps if place is None)
+    return found
 
 
 @dataclass(frozen=True)
@@ -69,26 +72,32 @@ _Reached: TypeAlias = Mapping[str, _Way]
 
 
 def _branches(
-    node: Node, reached: _Reached, above: _Above, scopes: tuple[Scope, ...], barriers: frozenset[str]
+    node: Node,
+    reached: _Reached,
+    above: _Above,
+    scopes: tuple[Scope, ...],
+    barriers: frozenset[str],
+    names: frozenset[str] | None = None,
 ) -> Iterator[Branch]:
-    """One for every statement at every leaf; ``scopes``: the buffers around the node."""
+    """One for every statement at every leaf; ``scopes``: the buffers around the node; ``names``: of these only."""
     match node:
         case Leaf():
             yield from (_branch(way, above, scopes) for way in reached.values())
         case Band(members, _, child):
             inside = {name: _through(members, way) for name, way in reached.items()}
             sorts = (concurrency_of(member.kind) for member in members)
-            yield from _branches(child, inside, (*above, *sorts), scopes, barriers)
+            yield from _branches(child, inside, (*above, *sorts), scopes, barriers, names)
         case Sequence(filters):
             threads = Concurrency.THREADS in above
             waiting = _positions_of_barriers(filters, reached, barriers) if threads else frozenset[int]()
             for position, branch in enumerate(filters):
                 place = _Position(position, waiting)
-                yield from _branches(branch.child, _within(branch.domain, reached), (*above, place), scopes, barriers)
+                within = _within(branch.domain, reached)
+                yield from _branches(branch.child, within, (*above, place), scopes, barriers, names)
         case Extension(buffer, instances, child, sharing, functions):
-            inside = {**reached, **_added(instances, functions)}
+            inside = {**reached, **_added(instances, functions, names)}
             own = () if buffer is None else (Scope(buffer, len(above), sharing),)
-            yield from _branches(child, inside, above, (*scopes, *own), barriers)
+            yield from _branches(child, inside, above, (*scopes, *own), barriers, names)
         case _:
             assert_never(node)
 
@@ -112,12 +121,14 @@ def _within(domain: isl.UnionSet, reached: _Reached) -> _Reached:
     }
 
 
-def _added(instances: isl.UnionMap, functions: Items[isl.PwAff]) -> _Reached:
+def _added(instances: isl.UnionMap, functions: Items[isl.PwAff], names: frozenset[str] | None) -> _Reached:
     """The ways of instances that a node adds: the values of the members above that they belong to."""
     added: dict[str, _Way] = {}
     pieces = sets_of(instances.range())
     assert len(pieces) == 1 or not functions, "functions are those of one statement"
     for piece in pieces:
+        if names is not None and piece.get_tuple_name() not in names:
+            continue
         way = _Way(piece, ())
         for value in functions or _values_of(instances, piece):
             way = way.inside(value)

@@ -18,6 +18,7 @@ from them for every execution is ``tc.polyhedral.proof.demands``.
 from __future__ import annotations
 
 from collections.abc import Sequence as Items
+from enum import Enum
 from functools import reduce
 from typing import Final
 
@@ -26,6 +27,7 @@ import islpy as isl
 from tc.base.errors import VerificationError
 from tc.base.proof import Proof
 from tc.language.isl.pieces import maps_of, sets_of
+from tc.language.isl.unnamed import Unnamed
 from tc.polyhedral.analysis.distances import (
     distances_of,
     equal,
@@ -131,6 +133,14 @@ def _check_order(execution: Execution, demands: Demands) -> Counterexample | Non
     return None
 
 
+class _Order(Enum):
+    """What two statements say about instances of them that nothing else tells apart: by their places in a sequence."""
+
+    BEFORE = "before"  # those of the first one run first
+    AFTER = "after"
+    NONE = "none"
+
+
 class _Timetable:
     """When the instances of every statement that runs do so, wherever it stands."""
 
@@ -138,34 +148,32 @@ class _Timetable:
         self.dimensions: Final = execution.dimensions
         self._times: Final = execution.times
         self._some: Final[dict[tuple[str, tuple[int, ...]], isl.Map]] = {}
+        self._fixed_ones: Final[dict[str, tuple[int | None, ...]]] = {}
+        # Pairs of times that were found to be as rules have them, whatever the instances are called.
+        self.right: Final[set[object]] = set()
 
     def run(self, statement: str) -> bool:
         return statement in self._times
 
-    def apart(self, first: str, second: str) -> tuple[int, ...]:
-        """The dimensions that may tell instances of two apart, up to one that tells all of them, whatever they are."""
+    def apart(self, first: str, second: str) -> tuple[tuple[int, ...], _Order]:
+        """The dimensions that may tell instances of two apart, and the order of those that none of them does."""
         found: list[int] = []
         begins, ends = self._fixed(first), self._fixed(second)
         for position, concurrency in enumerate(self.dimensions):
             begin, end = begins[position], ends[position]
             if begin is None or begin != end:
+                if begin is not None and end is not None and concurrency is Concurrency.ORDERED:
+                    return tuple(found), _Order.BEFORE if begin < end else _Order.AFTER
                 found.append(position)
-                if None not in (begin, end) and concurrency is Concurrency.ORDERED:
-                    break
-        return tuple(found)
-
-    def stand_in_order(self, first: str, second: str, dimensions: tuple[int, ...]) -> bool:
-        """Whether all instances of the first one run before those of the second, by the one dimension that counts."""
-        if len(dimensions) != 1 or self.dimensions[dimensions[0]] is not Concurrency.ORDERED:
-            return False
-        begin, end = self._fixed(first)[dimensions[0]], self._fixed(second)[dimensions[0]]
-        return begin is not None and end is not None and begin < end
+        return tuple(found), _Order.NONE
 
     def _fixed(self, statement: str) -> tuple[int | None, ...]:
-        first, *others = (own.fixed for own in self._times[statement])
-        if not others:
-            return first
-        return tuple(value if all(own[n] == value for own in others) else None for n, value in enumerate(first))
+        if statement not in self._fixed_ones:
+            first, *others = (own.fixed for own in self._times[statement])
+            self._fixed_ones[statement] = tuple(
+                value if all(own[n] == value for own in others) else None for n, value in enumerate(first)
+            )
+        return self._fixed_ones[statement]
 
     def along(self, statement: str, dimensions: tuple[int, ...]) -> isl.Map:
         """Of these dimensions only."""
@@ -177,54 +185,74 @@ class _Timetable:
 
 
 def _check_pairs(conflict: Conflict, every: _Timetable, *, with_itself: bool = False) -> Counterexample | None:
-    """Whether the times of all pairs are as the rule has it; ``with_itself``: also of an instance and the same one.
-
-    Every instance has one time, so pairs of times stand for pairs of instances; they stay few where unrolled loops have
-    many leaves.
-    """
+    """Whether the times of all pairs are as the rule has it; ``with_itself``: also of an instance and the same one."""
     for instances in maps_of(conflict.pairs):
-        first, second = (instances.get_tuple_name(side) for side in (isl.dim_type.in_, isl.dim_type.out))
+        first, second = _ends(instances)
         if not (every.run(first) and every.run(second)):
             continue  # which is said elsewhere
-        dimensions = every.apart(first, second)
-        if every.stand_in_order(first, second, dimensions):
-            continue
-        if conflict.rule in _STRICT:
-            # What is in order whatever the threads are costs less without them: they count in unlike ways.
-            without = tuple(n for n in dimensions if every.dimensions[n] is not Concurrency.THREADS)
-            if without != dimensions and _find_wrong(instances, without, every, conflict.rule) is None:
-                continue
-        wrong = _find_wrong(instances, dimensions, every, conflict.rule)
-        if wrong is not None:
-            violation, times = wrong
-            # Instances are taken out here, where few pairs are left: to leave them out of all is to take all apart.
-            begun, ended = every.along(first, dimensions), every.along(second, dimensions)
-            ends = times.apply_domain(begun.reverse()).apply_range(ended.reverse()).intersect(instances)
-            witness = isl.UnionMap.from_map(ends)
-            if not with_itself:
-                witness = different(witness)
-            if not witness.is_empty():
-                return Counterexample(violation, pair_text(witness))
+        found = _check_pair(instances, conflict.rule, every, with_itself=with_itself)
+        if found is not None:
+            return found
     return None
 
 
+def _check_pair(instances: isl.Map, rule: Rule, every: _Timetable, *, with_itself: bool) -> Counterexample | None:
+    """``_check_pairs`` for pairs of two statements.
+
+    Every instance has one time, so pairs of times stand for pairs of instances; they stay few where unrolled loops have
+    many leaves.  What is right for some is so for all that are related and run alike: gates of a network, for example.
+    """
+    first, second = _ends(instances)
+    dimensions, order = every.apart(first, second)
+    if not dimensions and order is _Order.BEFORE:
+        return None
+    begun, ended = every.along(first, dimensions), every.along(second, dimensions)
+    sorts = tuple(every.dimensions[n] for n in dimensions)
+    alike = (Unnamed(instances), Unnamed(begun), Unnamed(ended), sorts, order, rule, first == second)
+    if (alike, with_itself) in every.right:
+        return None
+    wrong = _find_wrong(instances, dimensions, order, every, rule)
+    if wrong is not None:
+        violation, times = wrong
+        # Instances are taken out here, where few pairs are left: to leave them out of all is to take all apart.
+        ends = times.apply_domain(begun.reverse()).apply_range(ended.reverse()).intersect(instances)
+        witness = isl.UnionMap.from_map(ends)
+        if not with_itself:
+            witness = different(witness)
+        if not witness.is_empty():
+            return Counterexample(violation, pair_text(witness))
+    every.right.add((alike, with_itself))
+    return None
+
+
+def _ends(instances: isl.Map) -> tuple[str, str]:
+    """The statements of pairs."""
+    return instances.get_tuple_name(isl.dim_type.in_), instances.get_tuple_name(isl.dim_type.out)
+
+
 def _find_wrong(
-    instances: isl.Map, dimensions: tuple[int, ...], every: _Timetable, rule: Rule
+    instances: isl.Map, dimensions: tuple[int, ...], order: _Order, every: _Timetable, rule: Rule
 ) -> tuple[Violation, isl.Map] | None:
-    """Pairs of times, in these dimensions, that are not as the rule has it."""
-    first, second = (instances.get_tuple_name(side) for side in (isl.dim_type.in_, isl.dim_type.out))
+    """Pairs of times, in these dimensions, that are not as the rule has it; ``order``: where they are equal."""
+    if rule in _STRICT:
+        # What is in order whatever the threads are costs less without them: they count in unlike ways.
+        without = tuple(n for n in dimensions if every.dimensions[n] is not Concurrency.THREADS)
+        if without != dimensions and _find_wrong(instances, without, order, every, rule) is None:
+            return None
+    first, second = _ends(instances)
     times = instances.apply_domain(every.along(first, dimensions)).apply_range(every.along(second, dimensions))
-    wrong = _wrong_distances(distances_of(times), [every.dimensions[n] for n in dimensions], rule)
+    wrong = _wrong_distances(distances_of(times), [every.dimensions[n] for n in dimensions], order, rule)
     return None if wrong is None else (wrong[0], times.intersect(times_at(wrong[1])))
 
 
 def _wrong_distances(
-    distances: isl.Set, dimensions: Items[Concurrency], rule: Rule
+    distances: isl.Set, dimensions: Items[Concurrency], order: _Order, rule: Rule
 ) -> tuple[Violation, isl.Set] | None:
     """Walk the time dimensions outside in; a pair is settled at the first one that tells its ends apart.
 
     What must be in order must be so on all threads.  That it does not happen at the same time on two of them, and what
-    need not be in order, is for ``verify_threads``.
+    need not be in order, is for ``verify_threads``.  ``order``: of pairs that
+    no dimension tells apart.
     """
     same_block, lanes, strict = rule is Rule.IN_ORDER_IN_BLOCK, rule is Rule.APART_OR_LANES, rule in _STRICT
     threads: list[int] = []
@@ -251,6 +279,10 @@ def _wrong_distances(
         distances = equal(distances, position)
         if distances.is_empty():
             return None
+    if order is not _Order.NONE:
+        # Where the rule is not strict, another time is all that is asked for.
+        reordered = order is _Order.AFTER and strict and not distances.is_empty()
+        return (Violation.REORDERED, distances) if reordered else None
     for position in threads:
         distances = equal(distances, position)
     return None if distances.is_empty() else (Violation.CONCURRENT, distances)

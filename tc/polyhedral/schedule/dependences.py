@@ -14,6 +14,7 @@ import islpy as isl
 
 from tc.language.isl.original_order import in_one_step, original_order
 from tc.language.isl.pieces import maps_of
+from tc.language.isl.unnamed import Unnamed
 from tc.polyhedral.ir.scop import Scop, ScopStatement
 
 # The statements of the two ends of pairs, the source first.
@@ -149,6 +150,7 @@ class Flow:
         self._statements: Final = scop.statements
         self._context: Final = scop.context
         self._found: Final[dict[tuple[str, str], frozenset[str]]] = {}
+        self._alike: Final[dict[object, tuple[int, ...]]] = {}
 
     def passes(self, source: ScopStatement, sink: ScopStatement) -> bool:
         """Whether the second statement reads a value that the first one has written last."""
@@ -167,18 +169,25 @@ class Flow:
         return found
 
     def _last_writers(self, tensor: str, sink: ScopStatement) -> Iterator[str]:
-        def writes(statement: ScopStatement) -> bool:
-            return any(relation.get_tuple_name(isl.dim_type.out) == tensor for relation in statement.writes)
+        def to_tensor(relations: Items[isl.Map]) -> list[isl.Map]:
+            return [own for own in relations if own.get_tuple_name(isl.dim_type.out) == tensor]
 
         # Only those that touch the tensor: isl looks at all that are in the schedule.
-        among = [statement for statement in self._statements if statement is sink or writes(statement)]
+        among = [statement for statement in self._statements if statement is sink or to_tensor(statement.writes)]
+        own = [(s.blocks, Unnamed(s.domain), *map(Unnamed, to_tensor(s.writes)), s is sink) for s in among]
+        alike = (*own, *map(Unnamed, to_tensor(sink.reads)))
+        if alike not in self._alike:
+            writers = self._found_writers(tensor, sink, among)
+            self._alike[alike] = tuple(n for n, statement in enumerate(among) if statement.name in writers)
+        yield from (among[n].name for n in self._alike[alike])
+
+    def _found_writers(self, tensor: str, sink: ScopStatement, among: Items[ScopStatement]) -> frozenset[str]:
         schedule = original_order([(s.blocks, s.domain) for s in among], self._context)
         sources = union_of_accesses(among, self._context, writes=True, tensor=tensor)
         reads = union_of_accesses((sink,), self._context, writes=False, tensor=tensor)
         access = isl.UnionAccessInfo.from_sink(reads).set_must_source(sources).set_schedule_map(schedule)
-        for pairs in maps_of(access.compute_flow().get_may_dependence()):
-            if not pairs.is_empty():
-                yield str(pairs.get_tuple_name(isl.dim_type.in_))
+        found = maps_of(access.compute_flow().get_may_dependence())
+        return frozenset(str(pairs.get_tuple_name(isl.dim_type.in_)) for pairs in found if not pairs.is_empty())
 
 
 def union_of_accesses(

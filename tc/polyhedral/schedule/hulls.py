@@ -14,6 +14,7 @@ from typing import TypeAlias
 import islpy as isl
 
 from tc.base.frozen import frozen
+from tc.language.isl.unnamed import Unnamed
 
 Number: TypeAlias = int | Fraction
 Row: TypeAlias = list[Number]
@@ -41,8 +42,35 @@ class Hull:
     moves: tuple[tuple[Own, ...], ...]
 
 
-def hull_of(pairs: isl.Map) -> Hull | None:
-    """The hull of the pairs; None where there are none."""
+@frozen
+class Span:
+    """``point``, ``directions`` and ``growing`` of a hull, whatever its statements are called."""
+
+    point: Mapping[Variable, Number]
+    directions: tuple[Mapping[Variable, Number], ...]
+    growing: tuple[Mapping[Variable, Number], ...]
+
+
+Spans: TypeAlias = dict[Unnamed, Span | None]
+
+
+def hull_of(pairs: isl.Map, spans: Spans) -> Hull | None:
+    """The hull of the pairs; None where there are none.  ``spans``: those found before, and then this one."""
+    key = Unnamed(pairs)
+    if key not in spans:
+        spans[key] = _span_of(pairs)
+    span = spans[key]
+    if span is None:
+        return None
+    first, second = (str(pairs.get_tuple_name(side)) for side in (isl.dim_type.in_, isl.dim_type.out))
+    # Of one statement, functions that coincide are equal at both ends of any pair, too.
+    equal = [span.point, *span.directions] if first == second else span.directions
+    moves = tuple(_moved(direction, (first, second)) for direction in equal)
+    return Hull(first, second, span.point, span.directions, span.growing, moves)
+
+
+def _span_of(pairs: isl.Map) -> Span | None:
+    """What the affine hull of the pairs is spanned by; None where there are none."""
     hull = pairs.affine_hull()
     if hull.plain_is_empty():
         return None
@@ -63,11 +91,7 @@ def hull_of(pairs: isl.Map) -> Hull | None:
             own[variables[moved]] = 1
         if own:
             (directions if moved in variables else growing).append(own)
-    first, second = (str(pairs.get_tuple_name(side)) for side in (isl.dim_type.in_, isl.dim_type.out))
-    # Of one statement, functions that coincide are equal at both ends of any pair, too.
-    equal = [point, *directions] if first == second else directions
-    moves = tuple(_moved(direction, (first, second)) for direction in equal)
-    return Hull(first, second, point, tuple(directions), tuple(growing), moves)
+    return Span(point, tuple(directions), tuple(growing))
 
 
 def _moved(direction: Mapping[Variable, Number], names: tuple[str, str]) -> tuple[Own, ...]:

@@ -13,7 +13,7 @@ from tc.language.isl.pieces import functions_of
 from tc.polyhedral.ir.scop import ScopStatement
 from tc.polyhedral.ir.tree import Member
 from tc.polyhedral.schedule.dependences import Dependences, Ends, agreeing_on
-from tc.polyhedral.schedule.hulls import Hull, Number, equations_of, hull_of, is_combination
+from tc.polyhedral.schedule.hulls import Hull, Number, Spans, equations_of, hull_of, is_combination
 
 # The coefficients of the iterators of each statement.
 Rows: TypeAlias = Mapping[str, Items[Number]]
@@ -59,6 +59,7 @@ class Prefix:
         instances: Mapping[str, Instances],
         functions: tuple[isl.UnionPwAff, ...] = (),
         rows: Remembered[Rows] | None = None,
+        spans: Spans | None = None,
     ) -> None:
         self.own: Final[dict[str, tuple[Member, ...]]] = {}
         self.shared: Final[dict[tuple[str, ...], tuple[Member, ...]]] = {}
@@ -67,13 +68,14 @@ class Prefix:
         self._functions: Final = functions
         self._hulls: Final[dict[Ends, Hull | None]] = {}
         self._rows: Final = Remembered[Rows]() if rows is None else rows
+        self._spans: Final[Spans] = {} if spans is None else spans
         self._together: Final[dict[str, isl.UnionMap]] = {}
 
     def below(self, members: Items[Member], names: Items[str]) -> Prefix:
         """Of some statements, below further members."""
         further = tuple(member.function for member in members)
         left = self._dependences.below(further, names)
-        return Prefix(left, self._instances, (*self._functions, *further), self._rows)
+        return Prefix(left, self._instances, (*self._functions, *further), self._rows, self._spans)
 
     def waits(self, first: Items[str], second: Items[str]) -> bool:
         """Whether an instance of the second ones must come after one of the first."""
@@ -100,8 +102,12 @@ class Prefix:
     def _hull(self, ends: Ends) -> Hull | None:
         if ends not in self._hulls:
             pairs = self._dependences.conflicts(ends)
-            self._hulls[ends] = None if pairs is None else hull_of(pairs)
+            self._hulls[ends] = None if pairs is None else self.hull_of(pairs)
         return self._hulls[ends]
+
+    def hull_of(self, pairs: isl.Map) -> Hull | None:
+        """The hull of any pairs of two statements; None where there are none."""
+        return hull_of(pairs, self._spans)
 
     def conflicts(self, names: Items[str]) -> isl.UnionMap:
         """The affine hulls of the pairs among these that must not run at the same time.

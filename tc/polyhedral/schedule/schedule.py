@@ -25,7 +25,6 @@ from tc.polyhedral.ir.tree import Band, Filter, Leaf, Member, Node, ScheduleTree
 from tc.polyhedral.schedule.coincidence import Apart, Shared, coincides, shared_iterators
 from tc.polyhedral.schedule.components import components
 from tc.polyhedral.schedule.dependences import Flow, analyze_dependences, common_blocks
-from tc.polyhedral.schedule.hulls import hull_of
 from tc.polyhedral.schedule.prefix import Instances, Prefix
 from tc.targets.options import Fusion
 
@@ -281,7 +280,7 @@ class _Scheduler:
             shared = shared_iterators(moving, hulls)
             if isinstance(shared, Apart):
                 # isl orders parts that have nothing to do with each other one by one, unless something ties them.
-                tied = (hull_of(own) for own in maps_of(_same_reductions(group)))
+                tied = map(prefix.hull_of, maps_of(_same_reductions(group)))
                 shared = shared_iterators(moving, [*hulls, *(hull for hull in tied if hull is not None)])
             if isinstance(shared, Apart):
                 return ()

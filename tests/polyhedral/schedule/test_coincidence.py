@@ -21,7 +21,7 @@ from tests.polyhedral.support import SHAPES, scop_of
 
 
 def hulls(context: isl.Context, *texts: str) -> list[Hull]:
-    found = [hull_of(isl.Map.read_from_str(context, text)) for text in texts]
+    found = [hull_of(isl.Map.read_from_str(context, text), {}) for text in texts]
     return [hull for hull in found if hull is not None]
 
 
@@ -96,7 +96,7 @@ def test_an_iterator_coincides_with_itself() -> None:
     with isl_context() as context:
         (steps,) = hulls(context, "{ S[t, b] -> S[t + 1, b] }")
         assert [coincides(position, steps) for position in (0, 1)] == [False, True]
-        assert hull_of(isl.Map.read_from_str(context, "{ S[i] -> S[j] : false }")) is None
+        assert hull_of(isl.Map.read_from_str(context, "{ S[i] -> S[j] : false }"), {}) is None
 
 
 def test_a_row_is_a_combination_of_others_or_not() -> None:
