@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from string import ascii_letters, digits
 from typing import Final
 
 from hypothesis import strategies as st
@@ -40,7 +41,7 @@ _names: Final = st.one_of(
     st.sampled_from(
         ["i", "A", "for", "where", "in", "exists", "distinct", "min", "max", "def", "float", "e5", "2LUT", "1e", "_"]
     ),
-    st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,3}", fullmatch=True),
+    st.builds(str.__add__, st.sampled_from(f"{ascii_letters}_"), st.text(f"{ascii_letters}{digits}_", max_size=3)),
 )
 _integers: Final = st.one_of(st.integers(0, 9), st.integers(0, 2**64 - 1))
 _floats: Final = st.floats(min_value=0, allow_nan=False, allow_infinity=False)
@@ -68,7 +69,7 @@ def _extend(parts: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expressio
     )
 
 
-expressions: Final[st.SearchStrategy[Expression]] = st.recursive(_leaves, _extend, max_leaves=8)
+expressions: Final[st.SearchStrategy[Expression]] = st.recursive(_leaves, _extend, max_leaves=6)
 
 _clauses: Final[st.SearchStrategy[WhereClause]] = st.one_of(
     st.builds(RangeClause, expressions, expressions, expressions, st.just(NOWHERE)),
