@@ -12,7 +12,7 @@ import threading
 import traceback
 import weakref
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from functools import cache, partial
@@ -85,10 +85,10 @@ CHECKS: dict[str, Callable[[tc.Definitions, random.Random, int], None]] = {
 }
 
 
-def call_and_compile(rounds: int, threads: int) -> Counter[str]:
+def call_and_compile(rounds: int, threads: int, sizes: Sequence[int] = (1, 7, 33, 129)) -> Counter[str]:
     """Threads that call the same definitions, in old and new sizes, and definitions of their own, all at once.
 
-    The number of calls per definition, and of the rounds and definitions that were made beside them.
+    ``sizes``: of the calls; each one is a kernel of every definition.  The number of calls per definition, and of the rounds and definitions that were made beside them.
     """
     shared = tc.define(TEXT)
     made: list[list[Kernel]] = []
@@ -108,7 +108,7 @@ def call_and_compile(rounds: int, threads: int) -> Counter[str]:
                 made[-1].append(shared.mm.compile((len(made), 3), (3, 7)))
                 for _ in range(200):
                     name = source.choice(list(CHECKS))
-                    CHECKS[name](shared, source, source.choice((1, 7, 33, 129)))
+                    CHECKS[name](shared, source, source.choice(sizes))
                     done[name] += 1
                 if turn % 5 == number % 5:
                     CHECKS[source.choice(list(CHECKS))](tc.define(TEXT), source, 1 + source.randrange(40))

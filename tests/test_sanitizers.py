@@ -221,7 +221,7 @@ def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 STRESS = """
 from tests.stress import call_and_compile, compute_from_many_threads
 compute_from_many_threads(10, 4)
-call_and_compile(1, 12)
+call_and_compile(1, 12, (7, 129))
 """
 WEAKER = """
 from unittest.mock import patch

@@ -15,7 +15,7 @@ from tests.turns import every, every_row
 CALLS = """
 import json
 from tests.stress import call_and_compile
-print(json.dumps(call_and_compile({rounds}, 16)))
+print(json.dumps(call_and_compile({rounds}, 16, {sizes})))
 """
 
 
@@ -26,12 +26,12 @@ def check_counts(printed: str) -> None:
 
 
 def test_sixteen_threads_call_and_compile() -> None:
-    check_counts(run(CALLS.format(rounds=2)))
+    check_counts(run(CALLS.format(rounds=2, sizes=(7, 129))))
 
 
 @pytest.mark.slow
 def test_sixteen_threads_call_and_compile_many_times() -> None:
-    check_counts(run(CALLS.format(rounds=120)))
+    check_counts(run(CALLS.format(rounds=120, sizes=(1, 7, 33, 129))))
 
 
 def test_a_fork_after_a_parallel_call() -> None:
