@@ -88,7 +88,9 @@ CHECKS: dict[str, Callable[[tc.Definitions, random.Random, int], None]] = {
 def call_and_compile(rounds: int, threads: int, sizes: Sequence[int] = (1, 7, 33, 129)) -> Counter[str]:
     """Threads that call the same definitions, in old and new sizes, and definitions of their own, all at once.
 
-    ``sizes``: of the calls; each one is a kernel of every definition.  The number of calls per definition, and of the rounds and definitions that were made beside them.
+    ``sizes``: of the calls; each one is a kernel of every definition.
+
+    The number of calls per definition, and of the rounds and definitions that were made beside them.
     """
     shared = tc.define(TEXT)
     made: list[list[Kernel]] = []
