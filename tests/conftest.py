@@ -18,6 +18,8 @@ from tests.turns import take_turns
 
 # Tests look at what is compiled now; those of the cache have caches of their own.
 os.environ["TC_CACHE_MODE"] = "off"
+# Threads of NumPy's products, which are small here, would wait busily in each of hundreds of processes.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # A busy machine makes examples slow, and nothing wrong.
 settings.register_profile("untimed", deadline=None, suppress_health_check=(HealthCheck.too_slow,))
