@@ -10,7 +10,6 @@ from lark import Lark, Token
 from lark.exceptions import UnexpectedInput, UnexpectedToken
 
 from tc.base.errors import ParseError
-from tc.grammar.complaint import complain
 from tc.grammar.syntax import Text
 from tc.grammar.syntax_builder import MAXIMUM_DEPTH, Builder, RefusedError, span_of, too_deep
 
@@ -42,6 +41,8 @@ def parse(text: str) -> Text:
             tokens.append(token)
         parsed: Text = interactive.feed_token(Token(_END, ""))
     except UnexpectedInput as error:
+        from tc.grammar.complaint import complain  # its tables of patterns take as long to compile as a text to parse
+
         at_end = isinstance(error, UnexpectedToken) and error.token.type == _END
         position = len(text) if at_end or error.pos_in_stream is None else error.pos_in_stream
         before = [token for token in tokens if span_of(token).start < position]

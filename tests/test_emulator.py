@@ -18,7 +18,7 @@ from tests.turns import one_in
 SOME_EVEN = CASES[5::55]
 
 
-@one_in(3)
+@one_in(6)
 @pytest.mark.parametrize("number", range(len(SOME)), ids=[case.name for case in SOME])
 def test_some_of_the_corpus_agrees_with_the_oracle(number: int) -> None:
     """With one set of options each, by turns; all combinations are in ``test_all_combinations_agree``."""

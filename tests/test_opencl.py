@@ -15,7 +15,7 @@ from tests.comprehensions.case import Case
 from tests.comprehensions.corpus import CASES
 from tests.gpu_cases import OPTIONS, check
 from tests.opencl import missing
-from tests.turns import every_row
+from tests.turns import every_row, one_in
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 
@@ -25,6 +25,7 @@ LACKING = {"functions"}
 SOME = [case for number, case in enumerate(CASES) if number % 34 == 0 and case.name not in LACKING]
 
 
+@one_in(2)
 @pytest.mark.parametrize("case", SOME, ids=lambda case: case.name)
 def test_some_of_the_corpus_agrees_with_the_oracle(case: Case) -> None:
     options = tuple(OPTIONS.values())

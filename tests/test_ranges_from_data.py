@@ -51,6 +51,7 @@ def agree(f: tc.Comprehension, *arrays: Array, **how: Any) -> None:
         assert comparison.ok, f"{name}: {comparison}"
 
 
+@one_in(4)
 @pytest.mark.parametrize(
     ("count", "total", "target"), list(product((1, 13, 70), (1, 40, 333), (*TARGETS, "reference")))
 )
@@ -64,6 +65,7 @@ def test_a_sparse_matrix_times_a_vector(count: int, total: int, target: str) -> 
     np.testing.assert_allclose(np.asarray(y), dense @ x, rtol=1e-4, atol=1e-5)
 
 
+@one_in(3)
 @pytest.mark.parametrize("columns", [1, 5, 64, 67])
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_sparse_matrix_times_a_matrix(columns: int, target: str) -> None:
@@ -138,6 +140,7 @@ OPTIONS = (
 )
 
 
+@one_in(2)
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_options(options: tc.CpuOptions | tc.GpuOptions) -> None:
     target = "cpu" if isinstance(options, tc.CpuOptions) else "emulator"

@@ -169,7 +169,7 @@ def test_forms(form: str, target: str) -> None:
     agree(tc.define(text)["f"], *given(), target=target)
 
 
-@one_in(3)
+@one_in(6)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.skipif(missing() is not None, reason=f"no OpenCL: {missing()}")
 def test_forms_on_opencl(form: str) -> None:
@@ -211,6 +211,7 @@ def test_extremes_have_the_same_bits_in_any_order(operator: str) -> None:
     assert np.isnan(none)
 
 
+@one_in(2)
 @pytest.mark.parametrize("form", every(3, [f for f in FORMS if f not in ("a condition", "a triangle")]))
 def test_owners_and_parts(form: str) -> None:
     text, given = FORMS[form]

@@ -96,7 +96,7 @@ assert len(results) == 3
 
 
 def test_definitions_that_are_dropped_leave_little() -> None:
-    printed = run("from tests.stress import make_and_drop_definitions; print(*make_and_drop_definitions(200))")
+    printed = run("from tests.stress import make_and_drop_definitions; print(*make_and_drop_definitions(80))")
     memory, maps, descriptors = map(float, printed.split())
     # A kernel's code stays mapped until the process ends, and islpy loses 32 bytes with every argument that an isl
     # function takes: about 40 KB here.

@@ -12,6 +12,7 @@ from benchmarks.apart import CASES, HEADER, Found, least_time, measure_cases
 from benchmarks.apart import main as measure_one
 from benchmarks.problems.indirect import Histogram, Rows, Sparse
 from benchmarks.problems.recurrent import Lstm, SelectiveScan, Task
+from tests.turns import one_in
 
 
 def small(case: Task) -> Task:
@@ -30,6 +31,7 @@ def small(case: Task) -> Task:
             raise AssertionError(case)
 
 
+@one_in(2)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_contenders_compute_the_same(case: Task) -> None:
     if not isinstance(case, Histogram | Sparse):

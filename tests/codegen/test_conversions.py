@@ -27,6 +27,7 @@ def convert(values: Array, targets: list[ScalarType]) -> dict[ScalarType, Array]
     return {target: results[f"to_{target}"] for target in targets}
 
 
+@one_in(3)
 @pytest.mark.parametrize("source", INTEGERS, ids=str)
 def test_integers_convert_by_wrapping_and_to_the_nearest_float(source: ScalarType) -> None:
     values = edges(source)

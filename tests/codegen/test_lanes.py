@@ -137,6 +137,7 @@ def test_whole_vectors_of_a_row_stay_inside_its_array() -> None:
             assert int(first) + int(width) <= sizes[name]
 
 
+@one_in(5)
 @pytest.mark.parametrize("unroll", [1, 8, 64])
 @pytest.mark.parametrize("operator", ["+=!", "max=!"])
 @pytest.mark.parametrize("range", ["0:i+1", "i:N", "i+1:N", "0:i"])

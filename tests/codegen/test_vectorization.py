@@ -64,6 +64,7 @@ def matrix(type: ScalarType) -> tuple[Read, Buffer]:
     return read("x", type, "i", "j"), buffer("x", type, ROWS, COLUMNS)
 
 
+@one_in(2)
 @pytest.mark.parametrize("type", TYPES, ids=str)
 @pytest.mark.parametrize("reduction", [Reduction.ADD, Reduction.MINIMUM, Reduction.MAXIMUM])
 def test_reductions_run_in_lanes(type: ScalarType, reduction: Reduction, tmp_path: Path) -> None:
@@ -168,6 +169,7 @@ def test_a_statement_that_reduces_in_memory_does_not(tmp_path: Path) -> None:
     assert not vectorized(rows(value, (x,), Reduction.ADD), tmp_path)
 
 
+@one_in(2)
 @pytest.mark.parametrize("value", ["X(j,j) < X(i,j)", "X(j,j) + X(i,j)", "int(X(j,j) + X(i,j))"])
 @pytest.mark.parametrize("columns", every(2, [2, 3, 4, 5]))
 def test_interleaved_columns_are_stored(value: str, columns: int) -> None:

@@ -38,6 +38,7 @@ PROGRAMS = {
 }
 
 
+@one_in(2)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_windows_change_no_value(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Integers, so that every order of additions gives the same bits."""
@@ -69,6 +70,7 @@ SCATTERS = {
 }
 
 
+@one_in(3)
 @pytest.mark.parametrize("name", SCATTERS)
 @pytest.mark.parametrize(("memory", "times"), [("plenty", 1.5), ("least", 4.1)])
 def test_instances_of_scatters_are_evaluated_about_once(

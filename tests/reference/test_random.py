@@ -30,7 +30,7 @@ from tc.reference.compare import compare
 from tc.reference.evaluate import evaluate
 from tc.runtime.frameworks.numpy_arrays import numpy_dtype
 from tests.reference.build import binary, call, cast, read, select, specialize, statement, tensor, unary
-from tests.turns import every
+from tests.turns import every, one_in
 
 Array = npt.NDArray[Any]
 TYPES = ("float32", "float64", "float16", "bfloat16")
@@ -153,6 +153,7 @@ def operands(rng: np.random.Generator, dtype: np.dtype[Any]) -> Array:
     return np.asarray(values[chosen, np.arange(SIZE)].astype(dtype))
 
 
+@one_in(2)
 @pytest.mark.parametrize("type", TYPES)
 @pytest.mark.parametrize("seed", every(2, range(25)))
 @np.errstate(all="ignore")

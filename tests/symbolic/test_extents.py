@@ -10,6 +10,7 @@ import pytest
 import tc
 from tc.base.json_records import from_json, to_json
 from tc.language.program.extent import Extent
+from tests.turns import one_in
 
 QUASI_AFFINE: dict[str, tuple[str, ...]] = {
     "minima and maxima": (
@@ -48,6 +49,7 @@ QUASI_AFFINE: dict[str, tuple[str, ...]] = {
 }
 
 
+@one_in(3)
 @pytest.mark.parametrize("target", ["cpu", "emulator"])
 @pytest.mark.parametrize("kind", QUASI_AFFINE)
 def test_extents_and_divisors_that_are_not_linear(kind: str, target: str) -> None:

@@ -17,6 +17,7 @@ from tc.cache.content.ship import ship
 from tc.cache.content.store import Store
 from tests.cache.content_support import content
 from tests.cache.samples import MACHINE, OTHER_MACHINE, fill, filled, kernel, measurement, run, text, trial, variant
+from tests.turns import one_in
 
 
 def test_winners_and_what_was_never_measured_are_shipped(where: str, tmp_path: Path) -> None:
@@ -48,6 +49,7 @@ def test_winners_and_what_was_never_measured_are_shipped(where: str, tmp_path: P
     assert verify(tmp_path / "trials.db") == ()
 
 
+@one_in(2)
 @pytest.mark.parametrize("seed", range(5))
 def test_what_is_shipped_wins_as_before(tmp_path: Path, seed: int) -> None:
     source = filled(tmp_path / "source.db", seed, count=10)

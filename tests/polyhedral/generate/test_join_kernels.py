@@ -92,6 +92,7 @@ def test_blocks_of_more_dimensions_are_numbered_along_x() -> None:
     assert grids(TURNED, (640, 600), (300, 500)) == [(20 * 19 + 10 * 16, 1, 1)]
 
 
+@one_in(2)
 @pytest.mark.parametrize("threads", [(32,), (16, 4), (64, 8), (4, 16, 16)])
 def test_blocks_of_other_shapes_are_as_large_as_both_need(threads: tuple[int, ...]) -> None:
     flat = "def flat(float(L,M,N) X, float(K) y) -> (a, z) { a(l,m,n) = 2.0 * X(l,m,n)  z(k) = y(k) + 1.0 }"

@@ -20,6 +20,7 @@ from tc.polyhedral.pipeline import MappedProgram, map_program
 from tc.targets.machine import Machine
 from tc.targets.options import CpuOptions, GpuOptions, Options, ScheduleOptions
 from tests.polyhedral.support import MATMUL, machine_for, specialized
+from tests.turns import one_in
 
 COLUMNS = "def columns(float(M,N) x) -> (s) { s(n) +=! x(m,n) }"
 ROWS = "def rows(float(M,N) x) -> (s) { s(m) +=! x(m,n) }"
@@ -76,6 +77,7 @@ def mapped(monkeypatch: pytest.MonkeyPatch, name: str, *, early: bool) -> Found:
         return map_program(specialized(text, shapes), options, machine_for(options)), met, seen
 
 
+@one_in(2)
 @pytest.mark.parametrize("name", CASES)
 def test_the_tree_says_what_the_loops_would(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     early, met, seen = mapped(monkeypatch, name, early=True)

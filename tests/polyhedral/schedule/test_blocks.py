@@ -25,6 +25,7 @@ from tests.polyhedral.interpreter import results
 from tests.polyhedral.mutants import mutants
 from tests.polyhedral.recurrences import RECURRENCES
 from tests.polyhedral.support import MACHINE, candidate
+from tests.turns import one_in
 
 
 def dimensions(scop: Scop) -> dict[str, int]:
@@ -71,6 +72,7 @@ def test_the_passes_of_processors_keep_the_steps_in_order(name: str) -> None:
         prove(made.scop, made.execution(made.loops), "loop tree")
 
 
+@one_in(2)
 @pytest.mark.parametrize("name", RECURRENCES)
 def test_the_proof_agrees_with_enumeration_on_every_mutant(name: str) -> None:
     """Steps reversed, doubled or left out; statements of a step in another order."""

@@ -10,6 +10,7 @@ from tc.polyhedral.pipeline import map_program
 from tc.targets.machine import GENERIC_GPU
 from tc.targets.options import CpuOptions, Distribution, GpuOptions, Options
 from tests.polyhedral.support import machine_for, specialized
+from tests.turns import one_in
 
 LATTICE = """
 def lattice(float(N,M) A) -> (y) {
@@ -33,6 +34,7 @@ OPTIONS: dict[str, Options] = {
 }
 
 
+@one_in(2)
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize(("text", "sizes"), [(LATTICE, (33, 9)), (LATTICE, (65, 7)), (THREES, (25, 9))])
 def test_loops_over_sums_are_proven(text: str, sizes: tuple[int, int], options: str) -> None:
