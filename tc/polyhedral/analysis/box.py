@@ -9,7 +9,8 @@ from typing import Final
 
 import islpy as isl
 
-from tc.language.isl.pieces import basic_sets_of, functions_of, pieces_of
+from tc.language.isl.pieces import basic_sets_of, pieces_of
+from tc.polyhedral.analysis.functions import vector_map
 from tc.polyhedral.ir.loops import MOST_UNROLLED
 from tc.polyhedral.ir.tree import Member
 
@@ -34,12 +35,8 @@ class Box:
 
 def prefix_map(domain: isl.Set, prefix: Items[Member]) -> isl.Map:
     """``{ instance -> [values of the members] }``."""
-    values = isl.Map.from_domain(domain)
-    own = own_space(domain)
-    for member in prefix:
-        found = functions_of(member.function.intersect_domain(own))
-        values = values.flat_range_product(isl.Map.from_pw_aff(found[0]))
-    return values
+    own = domain.get_space().from_domain().add_dims(isl.dim_type.out, 1)
+    return vector_map([member.function.extract_pw_aff(own) for member in prefix], domain)
 
 
 def bounding_box(accesses: Items[isl.Map], prefix: Items[Member], *, strided: bool = False) -> Box | None:

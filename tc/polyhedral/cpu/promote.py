@@ -13,11 +13,13 @@ import math
 from collections.abc import Iterator, Mapping
 from collections.abc import Sequence as Items
 from dataclasses import replace
+from functools import partial
 from typing import Final, assert_never
 
 import islpy as isl
 
 from tc.base.frozen import frozen
+from tc.base.remembered import Remembered
 from tc.base.types import ScalarType
 from tc.language.isl.affine import isl_name
 from tc.language.program.program import Read
@@ -82,6 +84,7 @@ class _CpuPromoter:
         self.scop = scop
         self.room = room
         self.lanes: dict[str, str] = {}
+        self.worth: Final = Remembered[tuple[int, ...]]()
 
     def visit(self, node: Node, domain: isl.UnionSet, above: tuple[Member, ...]) -> Node:
         match node:
@@ -138,7 +141,7 @@ class _CpuPromoter:
             lane = self.lanes.get(name)
             if lane is None:
                 continue
-            for read in worth_packing(statement, layouts, lane):
+            for read in self.worth.of((statement, lane), partial(worth_packing, statement, layouts, lane)):
                 box = bounding_box([statement.reads[read]], prefix)
                 if box is None or math.prod(box.extents) > times * self.room.operand:
                     continue
@@ -186,11 +189,11 @@ class _CpuPromoter:
 
     def accumulate(self, below: Node, domain: isl.UnionSet, prefix: tuple[Member, ...]) -> Node | None:
         """The subtree with the register tile of a reduction's target in a buffer; None where no whole tile is left."""
-        names = program_names(domain, self.scop)
-        for name in names:
+        tiles = _tiles(below, domain, self.scop)
+        for name in program_names(domain, self.scop):
             statement = self.scop.statement(name)
             tensor = statement.body.target
-            if not statement.accumulates or not _is_tile(below, domain, statement):
+            if name not in tiles:
                 continue
             accesses = accesses_to(self.scop, tensor, domain)
             box = self.box(accesses, prefix) if accesses else None
@@ -311,16 +314,20 @@ def _lanes(node: Node, domain: isl.UnionSet, scop: Scop) -> Iterator[tuple[str, 
             yield name, iterator
 
 
-def _is_tile(below: Node, domain: isl.UnionSet, statement: ScopStatement) -> bool:
-    """Whether loops that carry the statement's reduction and those of its register tile, and no others, are left."""
+def _tiles(below: Node, domain: isl.UnionSet, scop: Scop) -> frozenset[str]:
+    """The statements of which loops that carry a reduction and those of its register tile, and no others, are left."""
+    first: dict[str, tuple[Member, ...]] = {}
     for name, members in paths_below(below, domain):
-        if name == statement.name:
-            others = [m for m in members if not is_register(m)]
-            if len(others) == len(members) or all(m.coincident for m in others):
-                return False
-            own = isl.UnionSet.from_set(statement.domain)
-            return all(extent_of(m.function, own) == 1 for m in others if m.coincident)
-    return False
+        first.setdefault(name, members)
+    return frozenset(name for name, members in first.items() if _is_tile(members, scop.statement(name)))
+
+
+def _is_tile(members: Items[Member], statement: ScopStatement) -> bool:
+    others = [m for m in members if not is_register(m)]
+    if not statement.accumulates or len(others) == len(members) or all(m.coincident for m in others):
+        return False
+    own = isl.UnionSet.from_set(statement.domain)
+    return all(extent_of(m.function, own) == 1 for m in others if m.coincident)
 
 
 # Blocks of this many elements in two dimensions of a copy that turns rows into columns stay in the first cache.
