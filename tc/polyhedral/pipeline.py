@@ -14,6 +14,7 @@ import islpy as isl
 from tc.base.errors import CompileError, OptionsError
 from tc.base.frozen import frozen
 from tc.base.proof import Proof
+from tc.base.remembered import Remembered
 from tc.base.stage import Stage
 from tc.language.isl.session import is_out_of_operations, isl_context
 from tc.language.program.specialization import Specialization
@@ -212,6 +213,7 @@ class _Run:
         self.machine = machine
         self.verify_every_pass = verify_every_pass
         self.stages: list[Stage] = []
+        self.texts = Remembered[str]()
         self.changed: list[tuple[str, LoopTree]] = []  # by which pass, to be proven
         self.started = time.perf_counter()
 
@@ -239,7 +241,7 @@ class _Run:
         self.done("scop", "\n".join(f"{s.name}: {s.domain}" for s in scop.statements))
         fusion = self.options.schedule.fusion
         tree = self.schedules.schedule(fusion, self.context, plan)
-        self.done("schedule", tree_text(tree))
+        self.done("schedule", tree_text(tree, self.texts))
         tree = mark_split_loops(tree, scop)
         # Statements without instances are not scheduled, and there is nothing to prove of them.
         scheduled = tuple(s for s in scop.statements if not s.domain.is_empty())
@@ -253,7 +255,7 @@ class _Run:
         for name, changed, promoted in self.passes(tree, scop):
             tree, scop = changed, promoted
             trees[name] = tree
-            self.done(name, tree_text(tree))
+            self.done(name, tree_text(tree, self.texts))
             if self.verify_every_pass:
                 prove_tree_after(name, tree, scop, self.machine)
             if name in PROMOTING_RESULTS and (long := long_sums(tree, scop)):

@@ -165,10 +165,11 @@ def _time_along(path: tuple[Step, ...], frame: Frame) -> tuple[Time, tuple[Scope
 
 
 # What of a path says which points it leads to: not its places in blocks, nor its allocations.
-_Steps: TypeAlias = tuple[tuple[object, ...], ...]
+Steps: TypeAlias = tuple[tuple[object, ...], ...]
 
 
-def _steps_of(path: tuple[Step, ...]) -> _Steps:
+def steps_of(path: tuple[Step, ...]) -> Steps:
+    """The loops and conditions on a path: those that have the same ones lead to the same points."""
     loops = (step for step in path if not isinstance(step, int | Allocation))
     return tuple(
         (step.iterator, step.lower, step.upper, step.step) if isinstance(step, Loop) else step for step in loops
@@ -193,12 +194,12 @@ class _Leaves:
         self._sizes: Final = sizes
         self._ranges: Final = ranges
         self._values: Final = values
-        self._reached: Final[dict[_Steps, tuple[Frame, Reached]]] = {}
-        self._inverses: Final[dict[tuple[_Steps, tuple[IndexExpression, ...]], Inverse]] = {}
+        self._reached: Final[dict[Steps, tuple[Frame, Reached]]] = {}
+        self._inverses: Final[dict[tuple[Steps, tuple[IndexExpression, ...]], Inverse]] = {}
 
     def branch(self, instance: Scheduled, path: tuple[Step, ...], dimensions: int) -> Branch:
         """The way to an instance; ``dimensions``: of its statement's domain."""
-        steps = _steps_of(path)
+        steps = steps_of(path)
         if steps not in self._reached:
             frame = frame_of_path(path, self._context, self._sizes)
             self._reached[steps] = frame, follow_path(path, frame)
@@ -215,7 +216,7 @@ class _Leaves:
         return Branch(instance_map(own, points, frame), time, broken, local, scopes, inverse=inverse)
 
     def inverse(
-        self, instance: Scheduled, path: tuple[Step, ...], steps: _Steps, points: isl.Set, frame: Frame
+        self, instance: Scheduled, path: tuple[Step, ...], steps: Steps, points: isl.Set, frame: Frame
     ) -> Inverse | None:
         """``inverse_of``, which the names of statements do not matter for."""
         known = self._inverses.get((steps, instance.arguments))

@@ -6,15 +6,17 @@ it.  The affine hull of the subscript over these iterations is that form; the pr
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import assert_never
 
 import islpy as isl
 
 from tc.language.isl.pieces import pieces_of
+from tc.language.isl.unnamed import Unnamed
 from tc.polyhedral.analysis.local_subscripts import local_subscripts
 from tc.polyhedral.execution.barriers import Step
-from tc.polyhedral.execution.loop_execution import follow_path, frame_of_path, instance_map
+from tc.polyhedral.execution.loop_execution import follow_path, frame_of_path, instance_map, steps_of
 from tc.polyhedral.generate.generate import index_expression
 from tc.polyhedral.ir.loops import (
     Allocation,
@@ -47,8 +49,11 @@ def localize_loops(root: LoopTree, scop: Scop) -> LoopTree:
 
 @dataclass(frozen=True)
 class _Localizer:
+    """``found``: subscripts by what they follow from, which statements that differ in names have in common."""
+
     promoted: dict[str, ScopStatement]
     scop: Scop
+    found: dict[object, IndexExpression] = field(default_factory=dict)
 
     def visit(self, tree: LoopTree, path: tuple[Step, ...]) -> LoopTree:
         match tree:
@@ -68,12 +73,14 @@ class _Localizer:
 
     def instance(self, instance: Instance, path: tuple[Step, ...]) -> Instance:
         frame = frame_of_path(path, self.scop.context, self.scop.sizes)
-        points = follow_path(path, frame).points
-        executes = instance_map(instance, points, frame)
-        local = tuple(
-            _function(executes.apply_range(subscript), frame.iterators, points)
-            for subscript in local_subscripts(self.promoted[instance.statement])
-        )
+        steps, reached = steps_of(path), cache(lambda: follow_path(path, frame).points)
+        local: list[IndexExpression] = []
+        for subscript in local_subscripts(self.promoted[instance.statement]):
+            alike = (steps, instance.arguments, Unnamed(subscript))
+            if alike not in self.found:
+                executes = instance_map(instance, reached(), frame)
+                self.found[alike] = _function(executes.apply_range(subscript), frame.iterators, reached())
+            local.append(self.found[alike])
         return replace(instance, arguments=(*instance.arguments, *local))
 
 

@@ -8,11 +8,13 @@ as nested loops, a ``Sequence`` runs its filters one after another, a ``Leaf`` e
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Final, TypeAlias, assert_never
 
 import islpy as isl
 
 from tc.base.frozen import frozen
+from tc.base.remembered import Remembered
 from tc.language.isl.pieces import functions_of, sets_of
 from tc.polyhedral.ir.loops import LoopKind, Sharing
 
@@ -106,10 +108,14 @@ def statement_names(domain: isl.UnionSet) -> tuple[str, ...]:
 # --- text ----------------------------------------------------------------------------------------------------
 
 
-def tree_text(tree: ScheduleTree) -> str:
-    """The tree as indented text, for people and for golden tests."""
-    pieces = sets_of(tree.domain)
-    return "\n".join([f"domain {_sorted_pieces(pieces)}", *_node_lines(tree.root, 1)])
+def tree_text(tree: ScheduleTree, known: Remembered[str] | None = None) -> str:
+    """The tree as indented text, for people and for golden tests.
+
+    ``known``: the texts of domains and functions in it, which trees that passes make have in common.
+    """
+    known = Remembered() if known is None else known
+    domain = known.of((tree.domain,), lambda: _sorted_pieces(sets_of(tree.domain)))
+    return "\n".join([f"domain {domain}", *_node_lines(tree.root, 1, known)])
 
 
 _SHARED: Final = {Sharing.THREAD: "", Sharing.LANES: "lanes' ", Sharing.BLOCK: "shared "}
@@ -121,7 +127,11 @@ def _sorted_pieces(pieces: Iterable[isl.Set | isl.PwAff]) -> str:
     return "{ " + "; ".join(texts) + " }"
 
 
-def _node_lines(node: Node, depth: int) -> Iterator[str]:
+def _functions_text(function: isl.UnionPwAff) -> str:
+    return _sorted_pieces(functions_of(function))
+
+
+def _node_lines(node: Node, depth: int, known: Remembered[str]) -> Iterator[str]:
     indent = "  " * depth
     match node:
         case Leaf():
@@ -132,18 +142,18 @@ def _node_lines(node: Node, depth: int) -> Iterator[str]:
                 marks = [] if member.kind is LoopKind.SEQUENTIAL else [member.kind.value]
                 if member.coincident:
                     marks.append("coincident")
-                functions = functions_of(member.function)
-                yield f"{indent}  {_sorted_pieces(functions)}{'  # ' if marks else ''}{', '.join(marks)}"
-            yield from _node_lines(child, depth + 1)
+                text = known.of((member.function,), partial(_functions_text, member.function))
+                yield f"{indent}  {text}{'  # ' if marks else ''}{', '.join(marks)}"
+            yield from _node_lines(child, depth + 1, known)
         case Extension(buffer, instances, child, sharing):
             names = ", ".join(statement_names(instances.range()))
             yield f"{indent}{_SHARED[sharing]}extension{'' if buffer is None else f' {buffer}'}: {names}"
-            yield from _node_lines(child, depth + 1)
+            yield from _node_lines(child, depth + 1, known)
         case Sequence(filters):
             yield f"{indent}sequence"
             for branch in filters:
                 yield f"{indent}  filter {', '.join(statement_names(branch.domain))}"
-                yield from _node_lines(branch.child, depth + 2)
+                yield from _node_lines(branch.child, depth + 2, known)
         case _:
             assert_never(node)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import islpy as isl
 
 from tc.language.isl.affine import Frame, extent_function, isl_name
+from tc.language.isl.unnamed import Unnamed
 from tc.language.program.specialization import Layout, Sizes
 from tc.polyhedral.ir.counterexample import Counterexample, Violation, pair_text
 from tc.polyhedral.ir.scop import PromotedAccess, Promotion, Scop
@@ -20,7 +21,7 @@ def check_bounds(scop: Scop) -> Counterexample | None:
     boxes, promotions = _Boxes(layouts, scop.sizes), {p.buffer.name: p for p in scop.promotions}
     for statement in scop.statements:
         for relation in (*statement.reads, *statement.writes):
-            found = _outside(relation, boxes.box(relation))
+            found = boxes.outside(relation)
             if found is not None:
                 return found
         for access in statement.promoted:
@@ -59,7 +60,7 @@ def _check_promoted_bounds(access: PromotedAccess, promotion: Promotion, boxes: 
     place = access.place.set_tuple_name(isl.dim_type.out, access.buffer)
     # What is gathered is no tensor; ``_check_gathered`` looks at its elements.
     for relation in (place, access.element) if promotion.gathered is None else (place,):
-        found = _outside(relation, boxes.box(relation))
+        found = boxes.outside(relation)
         if found is not None:
             return found
     return None
@@ -74,10 +75,25 @@ def _outside(relation: isl.Map, elements: isl.Set) -> Counterexample | None:
 
 @dataclass(frozen=True)
 class _Boxes:
-    """All elements that buffers have, for every value of the symbolic sizes."""
+    """All elements that buffers have, for every value of the symbolic sizes.
+
+    ``inside``: the relations that are known to stay inside of buffers with such extents, whatever they are called.
+    """
 
     layouts: Mapping[str, Layout]
     sizes: Sizes
+    inside: set[object] = field(default_factory=set)
+
+    def outside(self, relation: isl.Map) -> Counterexample | None:
+        """Instances that touch what the buffer that the relation leads to has not."""
+        layout = self.layouts[relation.get_tuple_name(isl.dim_type.out)]
+        alike = (Unnamed(relation), layout.shape, layout.extents)
+        if alike in self.inside:
+            return None
+        found = _outside(relation, self.box(relation))
+        if found is None:
+            self.inside.add(alike)
+        return found
 
     def box(self, relation: isl.Map) -> isl.Set:
         """Of the buffer that the relation leads to."""
