@@ -172,6 +172,8 @@ class _Converter:
         runs = [(number, list(run)) for number, run in groupby(parts, self.sequence)]
         marks = [_name(part.node) for number, run in runs if number is not None for part in run]
         sequences = [number for number, _ in runs if number is not None]
+        for part in parts:
+            sequences += set(self.sequences(part.node)) if self.sequence(part) is None else ()
         if len(set(marks)) < len(marks) or len(set(sequences)) < len(sequences):
             raise _TwinsApartError
         for number, run in runs:
@@ -212,6 +214,29 @@ class _Converter:
                 return any(self.holds_twins(children.get_ast_node(n)) for n in range(children.n_ast_node()))
             case _:
                 return False
+
+    def sequences(self, node: isl.AstNode) -> Iterator[int]:
+        """Those of which some branches are in the node, such as in both sides of a condition.
+
+        Loops around branches are around all branches of their sequence.
+        """
+        if not self.twins:
+            return
+        match isl.ast_node_type(node.get_type()).name:
+            case "mark":
+                if _name(node) in self.twins:
+                    yield self.twins[_name(node)].sequence
+                yield from self.sequences(node.mark_get_node())
+            case "if_":
+                yield from self.sequences(node.if_get_then_node())
+                if node.if_has_else_node():
+                    yield from self.sequences(node.if_get_else_node())
+            case "block":
+                children = node.block_get_children()
+                for position in range(children.n_ast_node()):
+                    yield from self.sequences(children.get_ast_node(position))
+            case _:
+                return
 
     def sequence(self, part: _Part) -> int | None:
         """That of the branches that the part stands for."""

@@ -48,7 +48,17 @@ def steps(float(N,M) u0) -> (u) {
   }
 }
 """
+# isl makes one condition with two sides of the guards between the first and the last statement, which are alike.
+SIDES = """
+def sides(float(N,N) A) -> (B) {
+  C(i,j) = A(i,j) + 1.0
+  D(i,j) = C(i,j) where i in 0:N, j in 0:min(i+1, N)
+  D(i,j) = float(i + j) where i in 0:N, j in min(i+1, N):N
+  B(i,j) = D(i,j) + A(i,j)
+}
+"""
 TEXTS = {
+    "sides": (SIDES, ((13, 13),)),
     "gates": (GATES, ((4, 5, 6), (3, 7, 6), (3, 7, 7))),
     "steps": (STEPS, ((9, 7),)),
 }
