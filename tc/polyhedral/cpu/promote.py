@@ -85,6 +85,7 @@ class _CpuPromoter:
         self.room = room
         self.lanes: dict[str, str] = {}
         self.worth: Final = Remembered[tuple[int, ...]]()
+        self.extents: Final = Remembered[int]()
 
     def visit(self, node: Node, domain: isl.UnionSet, above: tuple[Member, ...]) -> Node:
         match node:
@@ -189,7 +190,7 @@ class _CpuPromoter:
 
     def accumulate(self, below: Node, domain: isl.UnionSet, prefix: tuple[Member, ...]) -> Node | None:
         """The subtree with the register tile of a reduction's target in a buffer; None where no whole tile is left."""
-        tiles = _tiles(below, domain, self.scop)
+        tiles = self.tiles(below, domain)
         for name in program_names(domain, self.scop):
             statement = self.scop.statement(name)
             tensor = statement.body.target
@@ -210,6 +211,26 @@ class _CpuPromoter:
             self.scop = promoted.scop
             return self.inside(promoted, below, domain, prefix, registers=True)
         return None
+
+    def tiles(self, below: Node, domain: isl.UnionSet) -> frozenset[str]:
+        """The statements of which the loops that carry a reduction and those of its register tile are left alone."""
+        first: dict[str, tuple[Member, ...]] = {}
+        for name, members in paths_below(below, domain):
+            first.setdefault(name, members)
+        return frozenset(name for name, members in first.items() if self.is_tile(members, self.scop.statement(name)))
+
+    def is_tile(self, members: Items[Member], statement: ScopStatement) -> bool:
+        """Whether these members are all that such loops have."""
+        others = [m for m in members if not is_register(m)]
+        if not statement.accumulates or len(others) == len(members) or all(m.coincident for m in others):
+            return False
+        own = statement.domain
+        extents = (
+            self.extents.of((m.function, own), partial(extent_of, m.function, isl.UnionSet.from_set(own)))
+            for m in others
+            if m.coincident
+        )
+        return all(extent == 1 for extent in extents)
 
     def stays_inside(
         self, tensor: str, accesses: Items[Access], domain: isl.UnionSet, prefix: tuple[Member, ...]
@@ -312,22 +333,6 @@ def _lanes(node: Node, domain: isl.UnionSet, scop: Scop) -> Iterator[tuple[str, 
         iterator = iterator_of(lanes[-1].function, body) if lanes else None
         if iterator is not None and body.reduction is not None:
             yield name, iterator
-
-
-def _tiles(below: Node, domain: isl.UnionSet, scop: Scop) -> frozenset[str]:
-    """The statements of which loops that carry a reduction and those of its register tile, and no others, are left."""
-    first: dict[str, tuple[Member, ...]] = {}
-    for name, members in paths_below(below, domain):
-        first.setdefault(name, members)
-    return frozenset(name for name, members in first.items() if _is_tile(members, scop.statement(name)))
-
-
-def _is_tile(members: Items[Member], statement: ScopStatement) -> bool:
-    others = [m for m in members if not is_register(m)]
-    if not statement.accumulates or len(others) == len(members) or all(m.coincident for m in others):
-        return False
-    own = isl.UnionSet.from_set(statement.domain)
-    return all(extent_of(m.function, own) == 1 for m in others if m.coincident)
 
 
 # Blocks of this many elements in two dimensions of a copy that turns rows into columns stay in the first cache.
