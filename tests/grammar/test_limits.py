@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from unittest import TestCase
 
 import lark
 import pytest
@@ -154,10 +155,11 @@ def test_many_threads_parse_at_once() -> None:
         assert len(set(pool.map(parse, [MATMUL] * 64))) == 1
 
 
-def test_the_only_conflict_is_that_of_a_name_and_a_parenthesis(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_only_conflict_is_that_of_a_name_and_a_parenthesis() -> None:
     grammar = Path(tc.grammar.parser.__file__).with_name("tc.lark").read_text(encoding="utf-8")
-    with caplog.at_level(logging.DEBUG, logger=lark.logger.name):
+    with TestCase().assertLogs(lark.logger, logging.DEBUG) as logged:
         lark.Lark(grammar, parser="lalr", debug=True)
-    conflicts = {message for message in caplog.messages if "onflict" in message}
+    messages = [record.getMessage() for record in logged.records]
+    conflicts = {message for message in messages if "onflict" in message}
     assert conflicts == {"Shift/Reduce conflict for terminal LPAR: (resolving as shift)"}
-    assert {message for message in caplog.messages if message.startswith(" * ")} == {" * <atom : NAME>"}
+    assert {message for message in messages if message.startswith(" * ")} == {" * <atom : NAME>"}
