@@ -102,6 +102,10 @@ ROOMS = {
         "polyhedral.execution",
         "islpy",
     ),
+    "polyhedral.proof.rewrites": room(
+        "base grammar.syntax language.program language.isl language.prove polyhedral.ir",
+        "islpy",
+    ),
     "codegen.printer": room(
         "base grammar.syntax language.program language.isl language.text polyhedral.ir codegen.text "
         "polyhedral.analysis codegen.index polyhedral.cpu polyhedral.execution "
@@ -125,7 +129,8 @@ ROOMS = {
     "polyhedral": room(
         "base language.program language.isl targets polyhedral.ir polyhedral.analysis polyhedral.schedule "
         "polyhedral.transform polyhedral.cpu polyhedral.prefetch polyhedral.execution polyhedral.generate "
-        "polyhedral.proof polyhedral.gpu.barriers polyhedral.gpu.feasibility polyhedral.gpu.mapping "
+        "polyhedral.proof polyhedral.proof.rewrites polyhedral.gpu.barriers polyhedral.gpu.feasibility "
+        "polyhedral.gpu.mapping "
         "polyhedral.gpu.promotion",
         "islpy",
     ),

@@ -54,6 +54,7 @@ def _sections(compilation: Compilation, stages: tuple[Stage, ...], decision: str
     yield "statements", _stage(stages, "scop")
     yield "recurrences", _stage(stages, "recurrences")
     yield "scans", _stage(stages, "scans")
+    yield "contractions", _stage(stages, "contractions")
     yield "scatters", _stage(stages, "scatters")
     yield "schedule", _stage(stages, "schedule")
     yield "schedule, mapped", compilation.schedule

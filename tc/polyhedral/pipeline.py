@@ -227,6 +227,7 @@ class _Run:
         done = (
             ("recurrences", self.schedules.recurrences(plan)),
             ("scans", self.schedules.scans(plan)),
+            ("contractions", self.schedules.contractions(plan)),
             ("scatters", plan.shares),
         )
         for name, rewritten in done:

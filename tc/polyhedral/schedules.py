@@ -12,15 +12,18 @@ from tc.base.errors import OptionsError
 from tc.language.isl.session import MAX_OPERATIONS, budget_told, is_out_of_operations
 from tc.language.program.specialization import Specialization
 from tc.polyhedral.gpu.mapping.split_plan import Plan, Whose
+from tc.polyhedral.ir.contractions import Contraction
 from tc.polyhedral.ir.recurrences import LinearRecurrence
 from tc.polyhedral.ir.scans import Grown
 from tc.polyhedral.ir.scop import Scop, build_scop
 from tc.polyhedral.ir.tree import ScheduleTree
+from tc.polyhedral.proof.rewrites.verify_contraction import find_wrong_contraction
 from tc.polyhedral.proof.verify_initialization import prove_initialization
 from tc.polyhedral.proof.verify_recurrences import prove_recurrences
 from tc.polyhedral.proof.verify_scans import prove_scans
 from tc.polyhedral.proof.verify_shares import prove_shares
 from tc.polyhedral.proof.verify_split import prove_split
+from tc.polyhedral.schedule.contract import contracted, contractions
 from tc.polyhedral.schedule.counted import with_counts
 from tc.polyhedral.schedule.linear_recurrences import part_recurrences
 from tc.polyhedral.schedule.scan import Scanning, scan_reductions
@@ -59,6 +62,9 @@ class Schedules:
         self._schedules: dict[tuple[Fusion, Plan], ScheduleTree] = {}
         self._with_parts: dict[Scanning, tuple[Specialization, tuple[LinearRecurrence, ...]]] = {}
         self._with_scans: dict[tuple[Scanning, Scanning | None], tuple[Specialization, tuple[Grown, ...]]] = {}
+        self._with_contractions: dict[
+            tuple[Scanning | None, Scanning | None], tuple[Specialization, tuple[Contraction, ...]]
+        ] = {}
         self._unscheduled: set[tuple[Fusion, Plan]] = set()
 
     def scop(self, context: isl.Context, plan: Plan) -> Scop:
@@ -83,7 +89,7 @@ class Schedules:
         """
         between_kernels = frozenset[str]()
         parts: dict[str, str] = {}
-        found = self._scanned(plan, context)
+        found = self._contracted(plan, context)
         among = frozenset(s.name for s in found.program.statements) if plan.among is None else plan.among
         whose = {Whose.REDUCTIONS: among}
         for step in plan.steps:
@@ -133,6 +139,24 @@ class Schedules:
                 found, every = changed, [*every, *scans]
             self._with_scans[key] = found, tuple(every)
         return self._with_scans[key][0]
+
+    def _contracted(self, plan: Plan, context: isl.Context) -> Specialization:
+        """The program with temporaries that hold the last steps only, where each read is proven to find the same."""
+        key = plan.scans, plan.recurrences
+        if key not in self._with_contractions:
+            found, every = self._scanned(plan, context), list[Contraction]()
+            for proposals in contractions(found):
+                for proposed in proposals:
+                    changed = contracted(found, proposed)
+                    if find_wrong_contraction(found, changed, proposed, context) is None:
+                        found, every = changed, [*every, proposed]
+                        break
+            self._with_contractions[key] = found, tuple(every)
+        return self._with_contractions[key][0]
+
+    def contractions(self, plan: Plan) -> tuple[Contraction, ...]:
+        """Which temporaries hold the last steps only, in the statements that were asked for before."""
+        return self._with_contractions[plan.scans, plan.recurrences][1]
 
     def scans(self, plan: Plan) -> tuple[Grown, ...]:
         """What is computed as a scan, in the statements that were asked for before."""

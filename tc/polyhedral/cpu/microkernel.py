@@ -340,8 +340,12 @@ class _Model:
     def _fetched(self, lane: str, sizes: Mapping[str, int]) -> float:
         """Cycles in a step for what lanes read, where the lines of a whole reduction do not stay in the first cache.
 
-        Rows of an operand are longer than a tile, which may use only a part of each line.
+        Rows of an operand are longer than a tile, which may use only a part of each line.  Several rows of a tile hide
+        what whole lines take.
         """
+        rows = math.prod(size for name, size in sizes.items() if name != lane)
+        if rows > 1 and sizes[lane] * self.itemsize % LINE_BYTES == 0:
+            return 0.0
         lines, cycles = 0, 0.0
         for position, steps in enumerate(self.read_strides):
             in_lanes = steps[lane] == 1 or (steps[lane] != 0 and self.packable[position])

@@ -119,8 +119,16 @@ def ends_nest(node: Node) -> bool:
             assert_never(node)
 
 
-def _all_coincident(*bands: tuple[Member, ...]) -> bool:
-    return all(member.coincident for members in bands for member in members)
+def _permutes(band: Band, domain: isl.UnionSet) -> bool:
+    """Whether the loops of a band and of the one below it may have any order.
+
+    Nothing within one statement is ordered but by steps of blocks, and coincident loops order nothing.  Those outside
+    of steps may stand below them; those inside are independent within one step only.
+    """
+    child = band.child
+    if not isinstance(child, Band) or not band.permutable or not (child.permutable or ends_nest(child.child)):
+        return False
+    return domain.n_set() == 1 or all(member.coincident for member in (*band.members, *child.members))
 
 
 @frozen
@@ -148,8 +156,7 @@ class _Vectorizer:
             case Band(members, _, child):
                 if ends_nest(child):
                     return self.innermost_band(node, domain, kept=0 if inside else 1)
-                if isinstance(child, Band) and (domain.n_set() == 1 or _all_coincident(members, child.members)):
-                    # Nothing within one statement is ordered, and coincident loops order nothing: they permute.
+                if _permutes(node, domain) and isinstance(child, Band):
                     return self.visit(
                         Band((*members, *child.members), permutable=True, child=child.child), domain, inside=inside
                     )

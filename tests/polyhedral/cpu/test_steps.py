@@ -110,6 +110,19 @@ def test_lanes_of_independent_recurrences_stand_below_the_steps() -> None:
     assert re.search(r"sequential c\d+ = 0 \.\. 4\n +vector c\d+ = .*\n +S1\(", text), text
 
 
+@pytest.mark.parametrize("points", [8_192, 9_001, 1 << 19])
+def test_tiles_of_a_stencil_stay_in_their_step(points: int) -> None:
+    """So much work in one statement is tiled, and spread over the cores step by step."""
+    text = f"""
+    def heat(float(N) x) -> (y) {{
+        u(0,i) = x(i)
+        for t in 0:3 {{ u(t+1,i) = u(t,(i+1)%N) + u(t,(i+{points - 1})%N) where i in 0:N }}
+        y(i) = u(3,i)
+    }}"""
+    program = mapped(text, (points,)).stage("generate").text
+    assert re.search(r"sequential c\d+ = 0 \.\. 2\n +(sequential|parallel) c\d+ = ", program), program
+
+
 @pytest.mark.parametrize("sizes", [(3, 5, 70), (2, 17, 66), (4, 1, 130)], ids=str)
 def test_recurrences_compute_what_the_oracle_says(sizes: tuple[int, int, int]) -> None:
     steps, batch, hidden = sizes

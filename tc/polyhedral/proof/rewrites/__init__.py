@@ -1,0 +1,1 @@
+"""Proofs of what was done to statements before they were scheduled."""
