@@ -314,6 +314,14 @@ def test_no_folder_has_too_many_modules() -> None:
     assert {str(folder.relative_to(ROOT)): count for folder, count in counts.items() if count > MOST_MODULES} == {}
 
 
+def test_words_are_those_of_the_field() -> None:
+    """Names of Python's C API aside."""
+    wrong = re.compile(r"nobody|somebody|crew|hired|(?<!Py)capsule|given.back", re.IGNORECASE)
+    sources = (path for top in FOLDERS for kind in ("py", "h", "c", "lark") for path in (ROOT / top).rglob(f"*.{kind}"))
+    found = ((path, wrong.search(path.read_text(encoding="utf-8"))) for path in sources)
+    assert [f"{path.relative_to(ROOT)}: {word[0]}" for path, word in found if word] == []
+
+
 def test_imports_stay_in_the_column() -> None:
     every = ((module, found) for module in modules() if room_of(module) in ROOMS for found in imports_of(module))
     assert [f"{_place(m, found)}: {wrong}" for m, found in every if (wrong := _trespass(m, found))] == []

@@ -196,7 +196,7 @@ class Flow:
 def _writes_anew(writer: ScopStatement, sink: ScopStatement, tensor: str) -> bool:
     """Whether the writer, the last one before the sink in the text, writes in each step all that it reads in this step.
 
-    Then nobody else has written it last; isl takes ten times as long to say so.
+    Then no other one has written it last; isl takes ten times as long to say so.
     """
 
     def in_steps(relations: Items[isl.Map]) -> list[isl.Map]:
