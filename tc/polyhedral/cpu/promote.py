@@ -77,6 +77,16 @@ def promote_tree(tree: ScheduleTree, scop: Scop, room: Room) -> tuple[ScheduleTr
     return replace(tree, root=root), promoter.scop
 
 
+@frozen
+class _Operand:
+    """A read of a statement, by its position, and the box of what it reads below a prefix."""
+
+    statement: str
+    read: int
+    original: Read
+    box: Box
+
+
 class _CpuPromoter:
     """Visits the tree; ``scop`` gains the copies and the promoted accesses on the way."""
 
@@ -118,6 +128,9 @@ class _CpuPromoter:
             rest = band.members[position:]
             if any(map(is_register, band.members[:position])):
                 break
+            chooses = self.choosing(band, position, domain, prefix)
+            if chooses is not None:
+                return self.band(_moved(band, chooses, position), domain, above)
             below: Node = Band(rest, band.permutable, band.child) if rest else band.child
             packed = self.pack(domain, prefix, _STEPS if position == 0 and runs_steps(band) else 1)
             if packed is not None:
@@ -130,8 +143,41 @@ class _CpuPromoter:
                 return _band(band, position, collected)
         return replace(band, child=self.visit(band.child, domain, (*above, *band.members)))
 
+    def choosing(self, band: Band, position: int, domain: isl.UnionSet, prefix: tuple[Member, ...]) -> int | None:
+        """A loop that chooses a part of an operand that fits, behind one whose iterations would all pack that part."""
+        repeating, *later = band.members[position:] or (None,)
+        if repeating is None or not (band.permutable and repeating.coincident) or is_register(repeating):
+            return None
+        if self.packable(domain, prefix, 1) is not None or self.packable(domain, (*prefix, repeating), 1) is not None:
+            return None
+        for behind, member in enumerate(later, position + 1):
+            if not member.coincident or is_register(member):
+                break
+            found = self.packable(domain, (*prefix, member), 1)
+            if found is not None:
+                iterator = iterator_of(repeating.function, self.scop.statement(found.statement).body)
+                layout = layouts_of(self.scop)[found.original.tensor]
+                repeats = iterator is not None and stride(found.original.subscripts, layout, iterator) == 0
+                own = isl.UnionSet.from_set(self.scop.statement(found.statement).domain)
+                return behind if repeats and extent_of(repeating.function, own) > 1 else None
+        return None
+
     def pack(self, domain: isl.UnionSet, prefix: tuple[Member, ...], times: int) -> Promoted | None:
         """The first operand below that is worth packing and fits the room at this prefix, so many times as large."""
+        found = self.packable(domain, prefix, times)
+        if found is None:
+            return None
+        buffer = f"packed{len(self.scop.promotions)}_{found.original.tensor}"
+        order = lanes_last(found.original.subscripts, self.lanes[found.statement])
+        accesses = (Access(found.statement, found.read),)
+        promoted = promote_accesses(
+            self.scop, Footprint(accesses, prefix, found.box), Placement(buffer, order), stored=False
+        )
+        self.scop = promoted.scop
+        return promoted
+
+    def packable(self, domain: isl.UnionSet, prefix: tuple[Member, ...], times: int) -> _Operand | None:
+        """What ``pack`` packs."""
         layouts = layouts_of(self.scop)
         below = program_names(domain, self.scop)
         written = {
@@ -152,14 +198,7 @@ class _CpuPromoter:
                 ):
                     # A copy at the beginning would be older than what is read, or its subscripts unchecked.
                     continue
-                buffer = f"packed{len(self.scop.promotions)}_{original.tensor}"
-                order = lanes_last(original.subscripts, lane)
-                accesses = (Access(name, read),)
-                promoted = promote_accesses(
-                    self.scop, Footprint(accesses, prefix, box), Placement(buffer, order), stored=False
-                )
-                self.scop = promoted.scop
-                return promoted
+                return _Operand(name, read, original, box)
         return None
 
     def inside(
@@ -300,6 +339,13 @@ class _CpuPromoter:
     def box(self, accesses: Items[Access], prefix: tuple[Member, ...]) -> Box | None:
         relations = [relation_of(self.scop.statement(access.statement), access) for access in accesses]
         return bounding_box(relations, prefix)
+
+
+def _moved(band: Band, member: int, to: int) -> Band:
+    """The band with a member further outside."""
+    members = list(band.members)
+    members.insert(to, members.pop(member))
+    return replace(band, members=tuple(members))
 
 
 def _band(band: Band, position: int, below: Node) -> Node:

@@ -96,6 +96,13 @@ def test_operands_are_packed_once_for_all_steps() -> None:
     assert re.search(r"float32 packed\d+_U\[4, 96, 96\]", text)
 
 
+def test_loops_that_choose_a_part_of_a_packed_operand_stand_outside() -> None:
+    """``W`` does not fit as a whole; parts of it do, and are packed once each, not for each tile of steps."""
+    text = lstm_of(20, 32, 256).stage("generate").text
+    steps = r"sequential (c\d+) = 0 \.\. 3\n(.*\n)*? +S2_init\(5 \* \1 "
+    assert re.search(rf"copy S2_pack.*\n +{steps}", text), text
+
+
 def test_what_steps_write_is_not_packed() -> None:
     """Lanes along rows would need a copy of the states, which change in each step."""
     program = lstm_of(5, 32, 90)
