@@ -373,3 +373,9 @@ def test_sizes_of_loops_that_stay_whole_are_refused() -> None:
         definition.compile((7, 19), options=wrong)
     options = tc.CpuOptions(tc.ScheduleOptions(tile=(3, 0), fusion=maximal))
     assert definition.compile((7, 19), options=options).options.schedule.tile == (3, 0)
+
+
+def test_every_option_is_asked_for() -> None:
+    """But numerics, which say what a call may do, and are in every key."""
+    for kind, asked in ((tc.CpuOptions, ON_CPU), (tc.GpuOptions, ON_GPU)):
+        assert asked.keys() | {"numerics"} == {field.name for field in fields(kind)}
