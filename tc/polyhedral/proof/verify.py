@@ -251,8 +251,8 @@ def _wrong_distances(
     """Walk the time dimensions outside in; a pair is settled at the first one that tells its ends apart.
 
     What must be in order must be so on all threads.  That it does not happen at the same time on two of them, and what
-    need not be in order, is for ``verify_threads``.  ``order``: of pairs that
-    no dimension tells apart.
+    need not be in order, is for ``verify_threads``.  ``order``: of pairs that no dimension tells
+    apart.
     """
     same_block, lanes, strict = rule is Rule.IN_ORDER_IN_BLOCK, rule is Rule.APART_OR_LANES, rule in _STRICT
     threads: list[int] = []

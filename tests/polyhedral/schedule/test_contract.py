@@ -128,6 +128,8 @@ def test_other_changes_are_refused() -> None:
         "order": replace(after, program=replace(after.program, statements=(*others, first))),
         "tensors": replace(after, program=replace(after.program, tensors=before.program.tensors)),
         "layout": replace(after, layouts=before.layouts),
+        "places": replace(after, layouts={**after.layouts, "u": replace(after.layouts["u"], strides=(0, 1))}),
+        "others": replace(after, layouts={**after.layouts, "y": after.layouts["u"]}),
         "nothing": before,
     }
     for name, mutant in mutants.items():

@@ -31,7 +31,7 @@ from tc.language.program.program import (
     reads_in,
     rebuild,
 )
-from tc.language.program.specialization import Specialization
+from tc.language.program.specialization import Specialization, contiguous_strides
 from tc.language.prove.written import initialization
 from tc.polyhedral.ir.contractions import Contraction
 from tc.polyhedral.ir.counterexample import Counterexample, Violation, pair_text, point_text
@@ -52,7 +52,10 @@ def find_wrong_contraction(
         or tensor.role is not Role.TEMPORARY
     ):
         return Counterexample(Violation.CHANGED, f"other statements or tensors than with {made.tensor} contracted")
-    if after.layouts[made.tensor].shape != _with(shape, made.dimension, made.size):
+    held, whole = after.layouts[made.tensor], before.layouts[made.tensor]
+    others = {**after.layouts, made.tensor: whole} == before.layouts
+    lies = held.shape == _with(shape, made.dimension, made.size) and held.strides == contiguous_strides(held.shape)
+    if not (others and lies and held.type is whole.type):
         return Counterexample(Violation.CHANGED, f"the elements of {made.tensor}")
     found, kept = (_Accesses.of(own, made.tensor, context) for own in (after, before))
     if found is None or kept is None:
