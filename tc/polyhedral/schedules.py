@@ -32,9 +32,9 @@ from tc.polyhedral.schedule.schedule import schedule_scop, untransformed_tree
 from tc.polyhedral.schedule.split import Dealing, split_reductions
 from tc.targets.options import Fusion
 
-# isl's operations for a compilation: of one statement, and for each further one.  They last two seconds: to learn that
-# options are refused must not take longer.  No default needs a quarter of them.
-_OF_ONE: Final = 3_500_000
+# isl's operations for a compilation: of one statement, and for each further one.  They last about two seconds: to learn
+# that options are refused must not take longer.  The defaults of no kernel of the suite need half of them.
+_OF_ONE: Final = 1_500_000
 _OF_ANOTHER: Final = 1_000_000
 # Sizes that stay open are one dimension more of all sets each.
 _OF_OPEN_SIZE: Final = 3_500_000

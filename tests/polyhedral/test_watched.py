@@ -49,7 +49,7 @@ def one_short(*arguments: object, **keywords: object) -> Box | None:
             "mm: threads of a block wait at different barriers; the compiler made a mistake, please report it",
         ),
         (
-            lambda: patch("tc.polyhedral.gpu.promotion.shared_operands.bounding_box", one_short),
+            lambda: patch("tc.polyhedral.analysis.box.bounding_box", one_short),
             Violation.OUT_OF_BOUNDS,
             "mm: an access left its buffer; the compiler made a mistake, please report it",
         ),

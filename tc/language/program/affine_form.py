@@ -23,6 +23,10 @@ class AffineForm(Generic[Term]):
 
     def plus(self, other: Self, factor: int = 1) -> Self:
         """``self + factor * other``."""
+        if not other.factors:
+            return type(self)(self.constant + factor * other.constant, self.factors)
+        if not self.factors and not self.constant:
+            return other.times(factor)
         factors = dict(self.factors)
         for term, own in other.factors.items():
             factors[term] = factors.get(term, 0) + factor * own
@@ -30,7 +34,9 @@ class AffineForm(Generic[Term]):
 
     def times(self, factor: int) -> Self:
         """``factor * self``."""
-        return type(self)().plus(self, factor)
+        if factor == 1:
+            return self
+        return type(self)(factor * self.constant, {t: factor * f for t, f in self.factors.items() if factor})
 
 
 def affine_form(expression: Expression) -> AffineForm[Expression]:

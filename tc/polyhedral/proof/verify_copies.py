@@ -6,7 +6,7 @@ the value of every iteration, in order.  Both trees are compared in one traversa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import zip_longest
 from typing import TypeAlias, assert_never
@@ -43,7 +43,7 @@ def prove_copies(loops: LoopTree, copies: LoopTree) -> None:
 
 def find_false_copy(loops: LoopTree, copies: LoopTree) -> Counterexample | None:
     """The first difference, or None."""
-    for wanted, found in zip_longest(_read(loops, {}, AtValues()), _read(copies, {}, AtValues())):
+    for wanted, found in zip_longest(_steps(loops), _steps(copies)):
         if wanted != found:
             return Counterexample(Violation.MISCOPIED, f"{found or 'nothing'} instead of {wanted or 'nothing'}")
     return None
@@ -61,39 +61,48 @@ class _Step:
     about: Buffer | Scheduled | tuple[str, int, LoopKind] | None = None
 
 
-def _read(tree: LoopTree, values: _Values, at: AtValues) -> Iterator[_Step]:
+def _steps(tree: LoopTree) -> list[_Step]:
     """From the beginning to the end, with unrolled loops written out and without branches that are settled."""
+    found: list[_Step] = []
+    _read(tree, {}, AtValues(), found)
+    return found
+
+
+def _read(tree: LoopTree, values: _Values, at: AtValues, found: list[_Step]) -> None:
+    """Appends the steps of a tree where iterators have these values."""
     match tree:
+        case Instance(statement, arguments):
+            at_values = tuple(at(argument, values) for argument in arguments)
+            found.append(_Step(statement, at_values, replace(tree, arguments=(), prefetched=())))
         case Scheduled(statement, arguments):
             at_values = tuple(at(argument, values) for argument in arguments)
-            about = replace(tree, prefetched=()) if isinstance(tree, Instance) else tree
-            yield _Step(statement, at_values, replace(about, arguments=()))
+            found.append(_Step(statement, at_values, replace(tree, arguments=())))
         case Prefetch():  # it changes nothing, wherever it stands
             pass
         case Block(children):
             for child in children:
-                yield from _read(child, values, at)
+                _read(child, values, at, found)
         case Guard(condition, then, otherwise):
             holds = at(condition, values)
             branches = then, Block(()) if otherwise is None else otherwise
             if isinstance(holds, IndexLiteral):
-                yield from _read(branches[0 if holds.value else 1], values, at)
+                _read(branches[0 if holds.value else 1], values, at, found)
                 return
             for what, branch in zip(("if", "else"), branches, strict=True):
-                yield _Step(what, (holds,))
-                yield from _read(branch, values, at)
-            yield _Step("end if")
+                found.append(_Step(what, (holds,)))
+                _read(branch, values, at, found)
+            found.append(_Step("end if"))
         case Allocation(buffer, body):
-            yield _Step("array", about=buffer)
-            yield from _read(body, values, at)
-            yield _Step("end array")
+            found.append(_Step("array", about=buffer))
+            _read(body, values, at, found)
+            found.append(_Step("end array"))
         case Loop(iterator, IndexLiteral(first), IndexLiteral(last), step, LoopKind.FULLY_UNROLLED, body):
             for value in range(first, last + 1, step):
-                yield from _read(body, {**values, iterator: value}, at)
+                _read(body, {**values, iterator: value}, at, found)
         case Loop(iterator, lower, upper, step, kind, body):
             bounds = at(lower, values), at(upper, values)
-            yield _Step("for", bounds, (iterator, step, kind))
-            yield from _read(body, {name: value for name, value in values.items() if name != iterator}, at)
-            yield _Step("end for")
+            found.append(_Step("for", bounds, (iterator, step, kind)))
+            _read(body, {name: value for name, value in values.items() if name != iterator}, at, found)
+            found.append(_Step("end for"))
         case _:
             assert_never(tree)

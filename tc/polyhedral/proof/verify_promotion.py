@@ -237,13 +237,13 @@ def _check_owners(scop: Scop, promotion: Promotion, execution: Execution) -> Cou
 
     names = {statement.name for statement in scop.statements}
     arrays = execution.scopes(name, names) or none
-    if reached(arrays, writing=True).union(reached(arrays, writing=False)).coalesce().is_single_valued():
+    if _is_single_valued(reached(arrays, writing=True).union(reached(arrays, writing=False)).coalesce()):
         return None  # in all rounds together, which is less to ask
     held = (execution.rounds(name, names) or none).range_product(arrays)  # { instance -> [round -> array] }
     written = reached(held, writing=True).uncurry().coalesce()
     every = written.union(reached(held, writing=False).uncurry())
     every = every.intersect_domain(written.domain()).coalesce()  # { [element -> round] -> array }
-    return None if every.is_single_valued() else Counterexample(Violation.BYPASSED, f"{name} on several threads")
+    return None if _is_single_valued(every) else Counterexample(Violation.BYPASSED, f"{name} on several threads")
 
 
 def _check_local_subscripts(scop: Scop, places: Items[LocalSubscripts]) -> Counterexample | None:
@@ -301,9 +301,14 @@ def _check_arrays(promotion: Promotion, execution: Execution, prefixes: Items[is
             return Counterexample(Violation.WRONG_SCOPE, pair_text(own.subtract_domain(inside)))
         arrays = arrays.union(own.reverse().apply_range(scopes))
     arrays = arrays.coalesce()
-    if not (arrays.is_single_valued() and arrays.is_injective()):
+    if not (_is_single_valued(arrays) and _is_single_valued(arrays.reverse())):
         return Counterexample(Violation.WRONG_SCOPE, pair_text(arrays))
     return None
+
+
+def _is_single_valued(relation: isl.UnionMap) -> bool:
+    """``is_single_valued``, where isl need not compare all pieces with each other if their affine hull is."""
+    return relation.affine_hull().is_single_valued() or relation.is_single_valued()
 
 
 def _place(places: isl.Set) -> str:

@@ -11,14 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence as Items
 from dataclasses import replace
-from typing import assert_never
+from typing import Final, assert_never
 
 import islpy as isl
 
 from tc.base.frozen import frozen
 from tc.language.isl.affine import isl_name
 from tc.language.isl.pieces import sets_of
-from tc.polyhedral.analysis.box import Box, own_space, prefix_map
+from tc.polyhedral.analysis.box import Box, Boxes, own_space, prefix_map
 from tc.polyhedral.analysis.extents import extent_of
 from tc.polyhedral.gpu.promotion.distribute_copies import Distributed, distributed, piece_of
 from tc.polyhedral.gpu.promotion.linearize_copies import linearize_copies
@@ -64,6 +64,7 @@ class _SharedMemoryPromoter:
         # Of the kernel that is visited: what its blocks share so far, and how many nests are still to come.
         self.taken = 0
         self.nests = 0
+        self.boxes: Final = Boxes()
 
     def visit(self, node: Node, domain: isl.UnionSet, above: tuple[Member, ...]) -> Node:
         match node:
@@ -170,7 +171,7 @@ class _SharedMemoryPromoter:
         """
         found: list[tuple[Promoted, Box]] = []
         scop, tiles = self.scop, OperandTiles(room, self.room.layout, self.room.padding, rotation)
-        while (operand := promote_operand(scop, domain, members, tiles, alike=alike)) is not None:
+        while (operand := promote_operand(scop, domain, members, tiles, self.boxes, alike=alike)) is not None:
             promoted, _ = operand
             scop = promoted.scop
             tiles = replace(tiles, bytes=tiles.bytes - _bytes(scop, promoted.buffer))

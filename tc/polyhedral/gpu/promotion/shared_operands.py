@@ -14,7 +14,7 @@ from tc.language.isl.affine import isl_name
 from tc.language.isl.pieces import pieces_of
 from tc.language.program.guards import GuardedRead
 from tc.language.program.program import Read, walk
-from tc.polyhedral.analysis.box import Box, bounding_box
+from tc.polyhedral.analysis.box import Box, Boxes
 from tc.polyhedral.analysis.reads import data_ranges, has_affine_subscripts, program_names
 from tc.polyhedral.analysis.scattered import is_scatter
 from tc.polyhedral.analysis.strides import is_turned, iterator_of
@@ -56,7 +56,7 @@ class OperandTiles:
 
 
 def promote_operand(
-    scop: Scop, domain: isl.UnionSet, members: tuple[Member, ...], tiles: OperandTiles, *, alike: int
+    scop: Scop, domain: isl.UnionSet, members: tuple[Member, ...], tiles: OperandTiles, boxes: Boxes, *, alike: int
 ) -> tuple[Promoted, Box] | None:
     """The first operand below that is worth a copy and fits the tiles' bytes, promoted, with its tile.
 
@@ -76,7 +76,7 @@ def promote_operand(
         # What is only read by neighbours at the same time, they get at once from the cache.
         if not (turned or statement.accumulates):
             continue
-        box = _tile(operand.relation, prefix, alike)
+        box = _tile(operand.relation, prefix, alike, boxes)
         if box is None:
             continue
         name, order = f"shared{len(scop.promotions)}_{operand.read.tensor}", _order(operand, tiles.layout)
@@ -121,15 +121,15 @@ def _parts(function: isl.PwAff) -> list[isl.Aff]:
     return [part for _, part in pieces_of(function)]
 
 
-def _tile(relation: isl.Map, prefix: tuple[Member, ...], alike: int) -> Box | None:
+def _tile(relation: isl.Map, prefix: tuple[Member, ...], alike: int, boxes: Boxes) -> Box | None:
     """The tile below all but so many of the last members; None if it depends on these."""
-    one = bounding_box([relation], prefix)
+    one = boxes.of(relation, prefix)
     if one is None or not alike:
         return one
     outer = len(prefix) - alike
     if any(any(factors[outer:]) for _, factors in one.offsets):
         return None
-    every = bounding_box([relation], prefix[:outer])
+    every = boxes.of(relation, prefix[:outer])
     return every if every is not None and every.extents == one.extents else None
 
 
