@@ -35,6 +35,7 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "localize",
             "separate tiles",
             "constant unroll bounds",
+            "separate borders",
             "drop constant guards",
             "guard nests",
             "constant trip counts",

@@ -11,6 +11,7 @@ from tc.polyhedral.cpu.defaults import default_sizes
 from tc.polyhedral.cpu.parallelize import parallelize_tree
 from tc.polyhedral.cpu.promote import Room, promote_tree
 from tc.polyhedral.cpu.register_tile import default_tile, explicit_tile, register_tile_tree
+from tc.polyhedral.cpu.separate_borders import separate_borders
 from tc.polyhedral.generate.constant_guards import without_constant_guards
 from tc.polyhedral.generate.constant_trip_counts import constant_trip_counts
 from tc.polyhedral.generate.constant_unroll_bounds import constant_unroll_bounds
@@ -233,11 +234,16 @@ def _constant_unroll_bounds(root: LoopTree, scop: Scop, options: Options, _machi
     return constant_unroll_bounds(root, size_ranges(scop.sizes), options.schedule.unroll), scop
 
 
+def _separate_borders(root: LoopTree, scop: Scop, _options: CpuOptions, _machine: CpuMachine) -> Loops:
+    return separate_borders(root, scop.bodies, size_ranges(scop.sizes)), scop
+
+
 # Of the loops that isl generates for the tree.
 LOOP_PASSES: Final[Passes[LoopTree, CpuOptions, CpuMachine]] = (
     ("localize", _localize),
     ("separate tiles", _separate_tiles),
     ("constant unroll bounds", _constant_unroll_bounds),
+    ("separate borders", _separate_borders),
 )
 
 

@@ -11,6 +11,7 @@ import pytest
 from tc.base.faults import Check
 from tc.base.types import ScalarType
 from tc.codegen.printer.source import c_source
+from tc.grammar.syntax import UnaryOperator
 from tc.language.isl.affine import Frame, affine_function
 from tc.language.program.program import (
     Call,
@@ -21,6 +22,7 @@ from tc.language.program.program import (
     Read,
     ScalarReference,
     Select,
+    Unary,
 )
 from tc.language.program.proven_inside import is_proven_inside
 from tc.polyhedral.ir.loops import LoopProgram
@@ -151,7 +153,10 @@ FIRST, SECOND = IteratorReference("i"), IteratorReference("j")
     "subscript",
     [FIRST, integer(3), negate(FIRST), binary("+", FIRST, SECOND),
      binary("-", integer(2), binary("*", integer(3), FIRST)),
-     binary("/", binary("+", FIRST, SECOND), integer(2)), binary("%", FIRST, integer(4))],
+     binary("/", binary("+", FIRST, SECOND), integer(2)), binary("%", FIRST, integer(4)),
+     Call("min", (FIRST, integer(2)), INT64), Select(binary("<", FIRST, SECOND), FIRST, SECOND, INT64),
+     Select(Unary(UnaryOperator.NOT, binary("&&", binary("<", FIRST, SECOND), binary("==", FIRST, integer(1))),
+                  ScalarType.BOOL), FIRST, SECOND, INT64)],
 )  # fmt: skip
 def test_affine_subscripts_are_proven_and_not_checked(subscript: Expression) -> None:
     assert is_proven_inside(subscript)
@@ -163,7 +168,8 @@ def test_affine_subscripts_are_proven_and_not_checked(subscript: Expression) -> 
     "subscript",
     [binary("*", FIRST, SECOND), binary("/", FIRST, SECOND), binary("%", FIRST, integer(0)), read("I", INT64, "i"),
      binary("+", FIRST, read("I", INT64, "i")), Cast(Literal(1.5, F), INT64), ScalarReference("n", INT64),
-     Call("min", (FIRST, integer(2)), INT64), Select(binary("<", FIRST, SECOND), FIRST, SECOND, INT64)],
+     Call("max", (FIRST, read("I", INT64, "i")), INT64),
+     Select(binary("<", FIRST, read("I", INT64, "i")), FIRST, SECOND, INT64)],
 )  # fmt: skip
 def test_other_subscripts_are_checked(subscript: Expression) -> None:
     assert not is_proven_inside(subscript)

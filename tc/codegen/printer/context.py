@@ -22,7 +22,7 @@ from tc.language.program.program import Read
 from tc.language.program.specialization import Layout
 from tc.language.program.within import where_inside
 from tc.polyhedral.analysis.accumulate import Accumulation
-from tc.polyhedral.analysis.ranges import Ranges, iterator_range
+from tc.polyhedral.analysis.ranges import Ranges, iterator_range, ranges_where
 from tc.polyhedral.ir.loops import (
     Copy,
     IndexExpression,
@@ -96,6 +96,11 @@ class Scope:
         """The scope of the loop's body."""
         variables, ranges = self._bodies.known(loop, self.variables, self.ranges, self.depth)
         return replace(self, variables=variables, ranges=ranges, depth=self.depth + 1)
+
+    def where(self, condition: IndexExpression) -> Scope:
+        """The scope of what runs where the condition holds."""
+        ranges = ranges_where(condition, self.ranges)
+        return self if ranges is self.ranges else replace(self, ranges=ranges)
 
     def behind(self, facts: Facts) -> Scope:
         """The scope of what is printed behind lines with these facts."""

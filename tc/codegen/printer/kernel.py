@@ -64,7 +64,9 @@ class KernelPrinter:
                 alone = sum(not isinstance(child, Prefetch) for child in children) == 1
                 return one_after_another(children, scope, lambda child, here: self._child(child, here, alone=alone))
             case Guard(condition, then, otherwise):
-                printed = self.tree(then, scope).braced(filled("if ({})", self.context.index(condition, scope)))
+                printed = self.tree(then, scope.where(condition)).braced(
+                    filled("if ({})", self.context.index(condition, scope))
+                )
                 if otherwise is not None:
                     printed += self.tree(otherwise, scope.behind(printed.facts)).braced(ELSE)
                 return printed

@@ -2,12 +2,33 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from tc.grammar.syntax import BinaryOperator, UnaryOperator
-from tc.language.program.program import Binary, Expression, IteratorReference, Literal, SizeReference, Unary
+from tc.language.program.program import (
+    Binary,
+    Call,
+    Expression,
+    IteratorReference,
+    Literal,
+    Select,
+    SizeReference,
+    Unary,
+)
+
+_LOGIC: Final = (BinaryOperator.AND, BinaryOperator.OR)
+_COMPARISONS: Final = (
+    BinaryOperator.EQUAL,
+    BinaryOperator.NOT_EQUAL,
+    BinaryOperator.LESS,
+    BinaryOperator.LESS_EQUAL,
+    BinaryOperator.GREATER,
+    BinaryOperator.GREATER_EQUAL,
+)
 
 
 def is_proven_inside(expression: Expression) -> bool:
-    """Whether a subscript was proven to lie inside its tensor: an affine function of the iterators.
+    """Whether a subscript was proven to lie inside its tensor: a piecewise quasi-affine function of the iterators.
 
     The test is syntactic and narrower than the proof; what it does not recognize is checked at run time.
     """
@@ -26,5 +47,21 @@ def is_proven_inside(expression: Expression) -> bool:
             )
         case Binary(BinaryOperator.DIVIDE | BinaryOperator.REMAINDER, dividend, Literal(value)):
             return value != 0 and is_proven_inside(dividend)
+        case Call("min" | "max", (left, right)):
+            return is_proven_inside(left) and is_proven_inside(right)
+        case Select(condition, then, otherwise):
+            return _is_affine_condition(condition) and is_proven_inside(then) and is_proven_inside(otherwise)
+        case _:
+            return False
+
+
+def _is_affine_condition(condition: Expression) -> bool:
+    match condition:
+        case Unary(UnaryOperator.NOT, operand):
+            return _is_affine_condition(operand)
+        case Binary(operator, left, right) if operator in _LOGIC:
+            return _is_affine_condition(left) and _is_affine_condition(right)
+        case Binary(operator, left, right) if operator in _COMPARISONS:
+            return is_proven_inside(left) and is_proven_inside(right)
         case _:
             return False

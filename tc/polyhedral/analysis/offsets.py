@@ -17,7 +17,7 @@ from typing import Final, TypeAlias, assert_never
 from tc.base.remembered import Remembered
 from tc.grammar.syntax import BinaryOperator, UnaryOperator
 from tc.language.program.affine_form import AffineForm
-from tc.language.program.program import Binary, Expression, IteratorReference, Literal, Unary
+from tc.language.program.program import Binary, Call, Expression, IteratorReference, Literal, Unary
 from tc.polyhedral.analysis.ranges import Ranges, range_of
 from tc.polyhedral.ir.loops import IndexExpression, IndexLiteral, IndexOperation, IndexOperator, IndexVariable
 
@@ -124,8 +124,25 @@ def subscript_form(
                 return None
             quotient, remainder = divided(inner, int(value), ranges)
             return quotient if operator is BinaryOperator.DIVIDE else remainder
+        case Call("min" | "max" as name, (left, right)):
+            first, second = (
+                subscript_form(left, arguments, ranges, forms),
+                subscript_form(right, arguments, ranges, forms),
+            )
+            return None if first is None or second is None else _extreme(name, first, second, ranges)
         case _:
             return None
+
+
+def _extreme(name: str, first: LinearForm, second: LinearForm, ranges: Ranges) -> LinearForm:
+    """The least or the greatest of two, which is one of them where ranges decide."""
+    distance = range_of(first.plus(second, -1).expression(), ranges)
+    if distance.least >= 0:
+        return first if name == "max" else second
+    if distance.most <= 0:
+        return second if name == "max" else first
+    operator = IndexOperator.MAXIMUM if name == "max" else IndexOperator.MINIMUM
+    return LinearForm(0, {IndexOperation(operator, (first.expression(), second.expression())): 1})
 
 
 class Forms:

@@ -44,6 +44,23 @@ def range_of(expression: IndexExpression, variables: Ranges) -> Range:
             assert_never(expression)
 
 
+def ranges_where(condition: IndexExpression, variables: Ranges) -> Ranges:
+    """The ranges where a condition holds that compares variables with numbers; the same object for any other."""
+    match condition:
+        case IndexOperation(IndexOperator.AND, operands):
+            for operand in operands:
+                variables = ranges_where(operand, variables)
+            return variables
+        case IndexOperation(IndexOperator.GREATER_EQUAL, (IndexVariable(name), IndexLiteral(value))):
+            known = variables.get(name, UNBOUNDED)
+            return {**variables, name: Range(max(known.least, value), known.most)}
+        case IndexOperation(IndexOperator.LESS_EQUAL, (IndexVariable(name), IndexLiteral(value))):
+            known = variables.get(name, UNBOUNDED)
+            return {**variables, name: Range(known.least, min(known.most, value))}
+        case _:
+            return variables
+
+
 def ranges_within(expression: IndexExpression, variables: Ranges) -> list[Range]:
     """The ranges of everything that is computed for the expression, and of itself, which comes last."""
     if not isinstance(expression, IndexOperation):

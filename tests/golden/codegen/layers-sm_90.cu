@@ -2,10 +2,10 @@
 //   S0: private0_X(private0_X_0, private0_X_1) = B1(n)
 //   S1: private0_X(private0_X_0, private0_X_1) += I(b, m) * W1(n, m)
 //   S2: private0_X(private0_X_0, private0_X_1) = fmax(private0_X(private0_Xr0_0, private0_Xr0_1), 0.0)
-//   S2_store0: X(p2 + a0, p3 + a1) = private0_X(a0, a1)
+//   S2_store0: X(p2 + a0, p1 + a1) = private0_X(a0, a1)
 //   S3_init: private1_Y(private1_Y_0, private1_Y_1) = float32(0.0)
 //   S3: private1_Y(private1_Y_0, private1_Y_1) += X(b, n) * W2(o, n)
-//   S3_store1: Y(p2 + a0, p3 + a1) = private1_Y(a0, a1)
+//   S3_store1: Y(p2 + a0, p1 + a1) = private1_Y(a0, a1)
 
 typedef signed char int8_t;
 typedef short int16_t;
