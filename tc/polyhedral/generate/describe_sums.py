@@ -10,8 +10,10 @@ from tc.polyhedral.ir.loops import Loop, LoopTree, Total
 
 def describe_sums(root: LoopTree, wide: Collection[str]) -> str:
     """A line for every statement whose sums are blocked, or accumulated in float64 (``wide``)."""
-    found = {total.statement: total for total in _totals(root)}
-    lines = [f"{name}: partial sums of a few terms, added up in {_type(total)}" for name, total in found.items()]
+    found: dict[str, bool] = {}  # what a loop leaves over is a loop of its own, short enough for float32
+    for total in _totals(root):
+        found[total.statement] = found.get(total.statement, False) or total.wide
+    lines = [f"{name}: partial sums of a few terms, added up in {_type(is_wide)}" for name, is_wide in found.items()]
     return "\n".join([*lines, *(f"{name}: every term is added in float64" for name in sorted(wide))])
 
 
@@ -22,5 +24,5 @@ def _totals(root: LoopTree) -> Iterator[Total]:
                 yield from step.totals
 
 
-def _type(total: Total) -> str:
-    return "float64" if total.wide else "float32"
+def _type(is_wide: bool) -> str:
+    return "float64" if is_wide else "float32"
