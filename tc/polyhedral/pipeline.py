@@ -33,10 +33,11 @@ from tc.polyhedral.generate.long_sums import long_sums
 from tc.polyhedral.generate.missing_instances import has_missing_instances
 from tc.polyhedral.generate.obstacles import InBuffers, LongSums, MissingInstances, Obstacle
 from tc.polyhedral.generate.outermost_nests import OutermostNest, outermost_nests
-from tc.polyhedral.generate.unroll_copies import count_copies, unroll_copies
+from tc.polyhedral.generate.unroll_copies import unroll_copies
 from tc.polyhedral.gpu.feasibility.infeasible_buffers import infeasible_buffers
 from tc.polyhedral.gpu.mapping.map_to_grid import refuse_surplus_dimensions
 from tc.polyhedral.gpu.mapping.split_plan import Plan
+from tc.polyhedral.ir.copies import count_copies
 from tc.polyhedral.ir.loop_text import loop_text
 from tc.polyhedral.ir.loops import LoopProgram, LoopTree, StatementBody
 from tc.polyhedral.ir.scop import Scop

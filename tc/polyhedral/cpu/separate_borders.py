@@ -19,6 +19,7 @@ from tc.language.program.program import Binary, Call, Expression, walk
 from tc.polyhedral.analysis.offsets import LinearForm, subscript_form
 from tc.polyhedral.analysis.ranges import Range, Ranges, iterator_range, range_of
 from tc.polyhedral.analysis.reads import value_reads
+from tc.polyhedral.ir.copies import count_copies
 from tc.polyhedral.ir.loops import (
     Allocation,
     Barrier,
@@ -38,6 +39,8 @@ from tc.polyhedral.ir.loops import (
     leaves,
 )
 
+# A guard doubles the text of what it is around: of no more statements than these, with unrolled loops written out.
+_MOST_STATEMENTS: Final = 256
 # More arguments of nested clamps than these are not looked at.
 _MOST_CHOICES: Final = 8
 _SPLIT: Final = (LoopKind.SEQUENTIAL, LoopKind.VECTOR)
@@ -95,7 +98,7 @@ class _Separator:
             whole = self.reduces(loop) or loop.totals or loop.folds or loop.ranges
             plain = loop.kind in _SPLIT and not any(isinstance(own, Allocation) for own in above)
             return _split(changed, found) if plain and not whole else changed
-        if any(isinstance(leaf, Barrier) for leaf in leaves(loop.body)):
+        if any(isinstance(leaf, Barrier) for leaf in leaves(loop.body)) or count_copies(loop.body) > _MOST_STATEMENTS:
             return changed
         # Those that do not change along the innermost loop are worth a condition, but no guard of their own.
         conditions = list(_conditions(loop.iterator, values, found))

@@ -86,6 +86,13 @@ def test_tiles_inside_have_a_case_of_their_own() -> None:
     assert "tc_max" in outside
 
 
+def test_long_texts_are_not_doubled() -> None:
+    options = tc.CpuOptions(schedule=tc.ScheduleOptions(tile=(16, 32), unroll=1024), vectorize=False)
+    few = source(ROWS, (70, 131), options=tc.CpuOptions(schedule=tc.ScheduleOptions(tile=(4, 32), unroll=32)))
+    assert "if (" in few
+    assert len(re.findall("// S0", source(ROWS, (64, 128), options=options))) <= 600
+
+
 def test_clamps_that_rows_share_are_left() -> None:
     text = source("def f(float(H,W) x) -> (y) { y(i,j) = 2 * x(max(i-1,0),j) where i in 0:H }", (67, 131))
     assert "if (" not in text
