@@ -96,6 +96,7 @@ class Compilation:
             temporaries=tuple(b.layout.span * b.layout.type.itemsize for b in loops.temporaries),
             checks=self.source.checks,
             grids=self.source.grids,
+            steps=self.source.steps,
         )
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tc.base.faults import Check
 from tc.base.frozen import frozen
-from tc.base.grid import GridKernel
+from tc.base.grid import GridKernel, Steps, launches
 from tc.base.interface import Interface
 from tc.language.program.specialization import Layout, Signature
 from tc.runtime.loaded_kernel import Memory
@@ -28,7 +28,8 @@ class Convention:
     ``operands``: in the order of the kernel's parameters; its scalars are those of ``interface``, in that order, then
     the symbolic sizes of the signature.
     ``memory``: what a call needs beyond them.  ``temporaries``: bytes of those that a grid is given.
-    ``checks``: the gather that stores fault number n stands at n - 1.  ``grids``: what a GPU is to run, in this order.
+    ``checks``: the gather that stores fault number n stands at n - 1.  ``grids``: what a GPU is to run, in this order;
+    ``steps``: which of these it runs for each of several steps.
     """
 
     interface: Interface
@@ -38,6 +39,11 @@ class Convention:
     temporaries: tuple[int, ...]
     checks: tuple[Check, ...]
     grids: tuple[GridKernel, ...] = ()
+    steps: tuple[Steps, ...] = ()
+
+    def __post_init__(self) -> None:
+        for _ in launches(len(self.grids), self.steps):  # ValueError for what no compiler made
+            pass
 
     def layout(self, name: str) -> Layout:
         """Where the elements of an operand lie; KeyError if the kernel takes no such array."""

@@ -76,7 +76,7 @@ def load(executable: Executable) -> LoadedKernel | OpenClKernel | CudaKernel:
         for operand in convention.operands:
             offsets, size = operand.layout.offsets, operand.layout.type.itemsize
             extents.append(Extent(offsets.start * size, len(offsets) * size, operand.writable))
-        return OpenClKernel(binary, convention.grids, extents, convention.temporaries, scalars)
+        return OpenClKernel(binary, convention.grids, convention.steps, extents, convention.temporaries, scalars)
     check_runs(executable.target, processor())
     check_libc(required_libc(binary.code))
     return load_kernel(binary.code, len(convention.operands), scalars, shared_pool(), convention.memory)
@@ -92,6 +92,7 @@ def _load_cuda(executable: Executable, target: CudaTarget, scalars: Sequence[Sca
             target.architecture,
             executable.binary,
             convention.grids,
+            convention.steps,
             len(convention.operands),
             convention.temporaries,
             scalars,

@@ -20,9 +20,9 @@ from tc.targets.options import CpuOptions, GpuOptions, Options
 from tc.targets.options_json import from_json, option_value, to_json, value_to_json
 from tc.targets.target import CpuTarget, parse_target
 
-# Descriptions have said what a kernel was really made with since the second one, and in which dimensions of arguments
-# sizes are that stay open since the third one.
-_FORMAT: Final = 3
+# Descriptions have said what a kernel was really made with since the second one, in which dimensions of arguments sizes
+# are that stay open since the third one, and which kernels of a GPU are launched several times since the fourth one.
+_FORMAT: Final = 4
 _PLACES: Final = 3
 
 

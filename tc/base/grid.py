@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from enum import Enum
 from typing import Final
 
@@ -15,6 +17,8 @@ MOST_THREADS: Final = 1024
 MOST_THREADS_ALONG: Final = (1024, 1024, 64)
 # Blocks of a grid along x, y and z, likewise.
 MOST_BLOCKS: Final = ((1 << 31) - 1, 65535, 65535)
+# Launches of one kernel in a call: more keep the caller busy for tens of milliseconds.
+MOST_LAUNCHES: Final = 1 << 14
 # More shared memory than this has no size of its own in a kernel: the launch gives it (CUDA Programming Guide, "Shared
 # Memory" of every architecture since Volta).
 STATIC_SHARED: Final = 48 << 10
@@ -27,13 +31,15 @@ class Place(Enum):
     TEMPORARY = "temporary"
     SCALAR = "scalar"
     FAULT = "fault"
+    STEP = "step"
 
 
 @frozen
 class Argument:
-    """What a kernel is given: the address of a buffer or a temporary, a scalar, or where faults are noted.
+    """What a kernel is given: the address of a buffer or a temporary, a scalar, where faults are noted, or the step
+    that it is launched for, as an int32.
 
-    ``number``: of the buffer, temporary or scalar of the program.
+    ``number``: of the buffer, temporary or scalar of the program; of steps, how many others are around them.
     """
 
     place: Place
@@ -59,3 +65,46 @@ class GridKernel:
     def dynamic_bytes(self) -> int:
         """Of the shared memory that a launch on CUDA must ask for."""
         return self.shared_bytes if self.shared_bytes > STATIC_SHARED else 0
+
+
+@frozen
+class Steps:
+    """The kernels ``first`` to ``last`` are launched for each value of ``range(begin, end, step)``, in order.
+
+    ValueError for numbers that no kernels have, or for more launches than there may be in one call.
+    """
+
+    first: int
+    last: int
+    begin: int
+    end: int
+    step: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.first <= self.last or self.step < 1 or self.end - self.begin > MOST_LAUNCHES * self.step:
+            steps = f"range({self.begin}, {self.end}, {self.step})"
+            raise ValueError(f"kernels {self.first} to {self.last} cannot be launched for {steps}")
+
+    @property
+    def values(self) -> range:
+        """The steps."""
+        return range(self.begin, self.end, self.step)
+
+    def moved(self, count: int) -> Steps:
+        """The same behind so many further kernels."""
+        return replace(self, first=self.first + count, last=self.last + count)
+
+
+def launches(grids: int, steps: Sequence[Steps]) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """The numbers of so many kernels in the order in which they are launched, each with its steps, outermost first.
+
+    ValueError where two of the ``steps`` share a kernel, or have one that there is not.
+    """
+    number = 0
+    for own in sorted(steps, key=lambda own: own.first):
+        if own.first < number or own.last >= grids:
+            raise ValueError(f"kernels {own.first} to {own.last} of {grids} cannot be launched for steps")
+        yield from ((n, ()) for n in range(number, own.first))
+        yield from ((n, (value,)) for value in own.values for n in range(own.first, own.last + 1))
+        number = own.last + 1
+    yield from ((n, ()) for n in range(number, grids))

@@ -131,7 +131,13 @@ PASSES: Final[Passes[ScheduleTree, CpuOptions, CpuMachine]] = (
 
 
 def _map(tree: ScheduleTree, scop: Scop, options: GpuOptions, machine: GpuMachine) -> State:
-    return map_to_grid(tree, tiles_of(options, scop, machine), grid_of(options, machine)), scop
+    tiles, grid = tiles_of(options, scop, machine), grid_of(options, machine)
+    return map_to_grid(tree, tiles, grid, launched_steps=launches_steps(options)), scop
+
+
+def launches_steps(options: GpuOptions) -> bool:
+    """Whether steps may be launched: sizes of tiles begin with the outermost loop, which is one of the kernel then."""
+    return options.schedule.tile is None
 
 
 def grid_of(options: GpuOptions, machine: GpuMachine) -> Grid:

@@ -59,6 +59,7 @@ from tc.polyhedral.passes import (
     Tree,
     grid_of,
     joined_limits,
+    launches_steps,
     panels_of,
     streamed_by,
     tiles_of,
@@ -299,7 +300,8 @@ class _Run:
         refuse_surplus_sizes(tree, scop, self.options)
         match self.options, self.machine:
             case GpuOptions() as options, GpuMachine() as machine:
-                refuse_surplus_dimensions(tree, tiles_of(options, scop, machine), grid_of(options, machine))
+                tiles, grid = tiles_of(options, scop, machine), grid_of(options, machine)
+                refuse_surplus_dimensions(tree, tiles, grid, launched_steps=launches_steps(options))
 
     def tiles(self, trees: Mapping[str, ScheduleTree], scop: Scop) -> tuple[Sizes, Mapping[str, RegisterTile]]:
         """By statement, the sizes of its tiles and of its register tile."""

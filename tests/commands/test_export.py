@@ -257,6 +257,22 @@ def test_cuda_kernels_compile_under_their_new_names(
     shell("cc", *STRICT, "-fsyntax-only", "kernels.c", folder=folder)
 
 
+def test_kernels_that_steps_launch_are_launched_for_each(
+    capsys: pytest.CaptureFixture[str], cache: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("cuda.bindings.nvrtc", reason="cuda-bindings is not installed")
+    text = "def f(float(N,N) W) -> (D) { D(i,j) = W(i,j) for k in 0:N { D(i,j) min= D(i,k) + D(k,j) } }"
+    program = f"import tc; tc.define({text!r}).f.compile((129, 129), target='cuda:sm_90')"
+    run(program, environment={"TC_CACHE": str(cache), "TC_CACHE_MODE": "store"})
+    folder = tmp_path / "kernels"
+    exported(capsys, cache, folder, "--target", "cuda:sm_90")
+    table = (folder / "kernels.c").read_text()
+    grids = int(re.findall(r"\.grid_count = (\d+),", table)[0])
+    assert re.findall(r"\{TC_STEP, (\d+)\}", table)[:: (grids - 1) // 129] == [str(n) for n in range(129)]
+    assert (grids - 1) % 129 == 0
+    shell("cc", *STRICT, "-fsyntax-only", "kernels.c", folder=folder)
+
+
 def test_the_emulator_is_exported_as_c(capsys: pytest.CaptureFixture[str], cache: Path, tmp_path: Path) -> None:
     compile_for(cache, "emulator")
     folder = tmp_path / "kernels"

@@ -22,6 +22,7 @@ from tests.cuda.frameworks import FRAMEWORKS
 from tests.cuda.nvrtc_ptx import ptx_of
 from tests.cuda.simulator import simulator
 from tests.gpu_cases import OPTIONS, fitting
+from tests.polyhedral.gpu.mapping.launched import STEPS
 from tests.turns import every
 
 GPU = simulator()
@@ -68,6 +69,24 @@ def test_loops_of_unknown_length_run_as_often_as_they_should() -> None:
     """NVRTC 13.5 forgets what is left over where it unrolls some of them by another number than a power of two."""
     (case,) = (case for case in CASES if case.name == "sum_of_vector")
     agrees(case, OPTIONS["runs of points, few blocks"])
+
+
+@pytest.mark.parametrize("name", sorted(STEPS))
+def test_launched_steps_agree_with_the_oracle(name: str) -> None:
+    text, shapes = STEPS[name]
+    definition = tc.define(text).single()
+    random = np.random.default_rng(3)
+    arrays = [0.1 * random.standard_normal(shape).astype(np.float32) for shape in shapes]
+    given = [tc.to_device(array) for array in arrays]
+    kernel = definition.compile(*arrays, target="cuda")
+    (steps,) = kernel.executable.convention.steps
+    GPU.log()
+    found: Any = definition(*given, target="cuda")
+    launched = sum(line.startswith("cuLaunchKernel") for line in GPU.log())
+    grids = len(kernel.executable.convention.grids)
+    assert launched == grids + (len(steps.values) - 1) * (steps.last - steps.first + 1)
+    assert compare(list(definition.oracle(*arrays).values())[-1], found.numpy()).ok
+    assert not GPU.failures
 
 
 def fitted(definition: tc.Comprehension, arrays: tuple[np.ndarray, ...], options: tc.GpuOptions) -> Any:

@@ -92,7 +92,10 @@ class _Program:
         return 0
 
     def _format(self, grid: GridKernel) -> str:
-        return "".join(_FORMATS[self._scalars[a.number]] if a.place is Place.SCALAR else "P" for a in grid.arguments)
+        return "".join(
+            _FORMATS[self._scalars[a.number]] if a.place is Place.SCALAR else "i" if a.place is Place.STEP else "P"
+            for a in grid.arguments
+        )
 
 
 class Translated:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from importlib.resources import files
 
-from tc.codegen.printer.context import context_of, one_after_another
+from tc.base.grid import Steps
+from tc.codegen.printer.context import Scope, context_of, one_after_another
 from tc.codegen.printer.kernel import KernelPrinter
 from tc.codegen.printer.launches import launch
+from tc.codegen.printer.printed import Printed
 from tc.codegen.printer.source import (
     KernelSource,
     defined,
@@ -21,7 +23,7 @@ from tc.codegen.text.dialect import CUDA, OPENCL, Dialect
 from tc.codegen.text.names import names_of
 from tc.polyhedral.analysis.ranges import size_ranges
 from tc.polyhedral.generate.sink_guards import sink_guards
-from tc.polyhedral.ir.loops import Barrier, Block, LoopProgram, leaves
+from tc.polyhedral.ir.loops import Barrier, Block, IndexLiteral, Loop, LoopKind, LoopProgram, LoopTree, leaves
 from tc.polyhedral.proof.verify_sunk_guards import prove_sunk_guards
 
 
@@ -55,11 +57,27 @@ def _source(program: LoopProgram, dialect: Dialect, headers: tuple[str, ...]) ->
     offsets = {buffer.name: 0 for buffer in program.temporaries}
     context = context_of(program, names, parameters_of(program, names, offsets, dialect), dialect, 0)
     printer = KernelPrinter(context)
-    nests = program.root.children if isinstance(program.root, Block) else (program.root,)
-    facts = one_after_another(
-        nests, scope_of(program, names, dialect), lambda nest, scope: launch(printer, nest, scope)
-    ).facts
+    facts = _launched(printer, program.root, scope_of(program, names, dialect)).facts
     declared = [files("tc.codegen.prelude").joinpath(name).read_text(encoding="utf-8").strip() for name in headers]
     text = "\n\n".join(part for part in (heading(program), *declared, *defined(facts.functions)) if part)
     memory = sum(buffer.layout.span * buffer.layout.type.itemsize for buffer in program.temporaries)
-    return KernelSource(text, context.expressions.checks, memory, facts.scratch_bytes, facts.grids)
+    return KernelSource(text, context.expressions.checks, memory, facts.scratch_bytes, facts.grids, facts.steps)
+
+
+def _launched(printer: KernelPrinter, tree: LoopTree, scope: Scope) -> Printed:
+    """The kernels of all nests, and how often they are launched."""
+    match tree:
+        case Block(children):
+            return one_after_another(children, scope, lambda child, here: _nest(printer, child, here))
+        case _:
+            return _nest(printer, tree, scope)
+
+
+def _nest(printer: KernelPrinter, tree: LoopTree, scope: Scope) -> Printed:
+    match tree:
+        case Loop(_, IndexLiteral(first), IndexLiteral(last), step, LoopKind.LAUNCH, body):
+            facts = _launched(printer, body, scope.inside(tree)).facts
+            assert not facts.steps, "steps are launched inside of no others"
+            return Printed((), replace(facts, steps=(Steps(0, len(facts.grids) - 1, first, last + 1, step),)))
+        case _:
+            return launch(printer, tree, scope)

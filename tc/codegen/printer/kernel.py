@@ -74,6 +74,8 @@ class KernelPrinter:
                 return launch(self, tree, scope) if scope.launch is None else mapped_loop(self, tree, scope)
             case Loop(kind=LoopKind.PARALLEL) if not scope.parallel:
                 return self._parallel_loop(tree, scope)
+            case Loop(kind=LoopKind.LAUNCH):
+                return self._loop(tree, scope)
             case Loop(kind=LoopKind.LANES):
                 return lane_total(self.context, tree, scope)
             case Loop() if (call := copying_call(self, tree, scope)) is not None:

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Final
 
 from tc.base.frozen import frozen
-from tc.base.grid import GridKernel
+from tc.base.grid import Argument, GridKernel, Place
+from tc.base.types import ScalarType
 from tc.codegen.printer.context import Context, Scope, TreePrinter
 from tc.codegen.printer.launch import AXES, Launch, launch_of
 from tc.codegen.printer.printed import Facts, Printed, line, together
@@ -53,7 +54,9 @@ def launch(printer: TreePrinter, tree: LoopTree, scope: Scope) -> Printed:
     launched = launch_of(tree, scope.ranges)
     body = finished(printer.tree(tree, replace(scope, launch=launched)), context.dialect)
     index = named(context.dialect.index)
-    around = (Parameter(index, "", loop_variable(depth), "") for depth in range(scope.depth))
+    around = (
+        Parameter(index, "", loop_variable(depth), "", Argument(Place.STEP, depth)) for depth in range(scope.depth)
+    )
     exchanged = _exchanged(context, tree)
     captured = tuple(
         replace(p, qualifier="") if p.name in exchanged else p
@@ -122,6 +125,11 @@ def _grid_kernel(kernel: _Kernel, words: GridWords, resident: int) -> Printed:
     given = tuple(p.given for p in captured if p.given is not None)
     grid = GridKernel(kernel.label, *sizes, launched.shared_bytes, given)
     begin = [line("{} += {};", named(p.name), p.before) for p in captured if words.from_lowest and p.before]
+    for p in captured:
+        if p.given is not None and p.given.place is Place.STEP:
+            own = replace(p, type=named(kernel.dialect.values[ScalarType.INT32]), name=f"{p.name}_step")
+            captured = tuple(own if other is p else other for other in captured)
+            begin.append(line("const {} {} = {};", kernel.dialect.index, named(p.name), named(own.name)))
     for c in launched.coordinates:
         word = words.block if c.kind is LoopKind.BLOCK else words.thread
         if c.variable in kernel.body.facts.names:

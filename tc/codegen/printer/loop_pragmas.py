@@ -56,7 +56,7 @@ def loop_pragmas(context: Context, loop: Loop, scope: Scope, body: Facts) -> Pri
             return _unrolled(context, loop, _repetitions(loop, scope.ranges))
         case LoopKind.SEQUENTIAL if goes_on(loop) and not _holds_loop(loop.body, LoopKind.SEQUENTIAL):
             return _unrolled(context, loop, _runs_at_once(loop.body))
-        case LoopKind.SEQUENTIAL | LoopKind.PARALLEL | LoopKind.REGISTER:
+        case LoopKind.SEQUENTIAL | LoopKind.PARALLEL | LoopKind.REGISTER | LoopKind.LAUNCH:
             return Printed(())
         case LoopKind.FULLY_UNROLLED | LoopKind.BLOCK | LoopKind.THREAD | LoopKind.LANES:
             raise AssertionError("they are no loops in the text")

@@ -7,7 +7,7 @@ from dataclasses import field
 from typing import Final
 
 from tc.base.frozen import frozen
-from tc.base.grid import GridKernel
+from tc.base.grid import GridKernel, Steps
 from tc.codegen.text.fragment import NO_NAMES, Fragment, Template, filled
 from tc.codegen.text.lines import braced
 
@@ -19,8 +19,9 @@ class Facts:
     ``functions``: those that they call, inner ones first; of their facts, only the names are theirs.
     ``scratch_bytes``: the scratch memory of every thread; ``private_bytes``: what buffers take of a thread's stack.
     ``partial_sums``: those in registers of a thread whose totals are in memory.  ``exchanges``: places where lanes
-    exchange values.  ``grids``: the kernels among the functions, in the order in which they run.  ``names``: those that
-    the lines mention (see ``Fragment``); who prints a line with ``line`` need not list them.
+    exchange values.  ``grids``: the kernels among the functions, in the order in which they run;
+    ``steps``: of those that are launched several times.  ``names``: those that the lines mention (see ``Fragment``);
+    who prints a line with ``line`` need not list them.
     """
 
     functions: tuple[Printed, ...] = ()
@@ -29,6 +30,7 @@ class Facts:
     partial_sums: int = 0
     exchanges: int = 0
     grids: tuple[GridKernel, ...] = ()
+    steps: tuple[Steps, ...] = ()
     names: frozenset[str] = NO_NAMES
 
     def __or__(self, other: Facts) -> Facts:
@@ -45,6 +47,7 @@ class Facts:
             max(self.partial_sums, other.partial_sums),
             self.exchanges + other.exchanges,
             (*self.grids, *other.grids),
+            (*self.steps, *(own.moved(len(self.grids)) for own in other.steps)),
             names,
         )
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from tc.base.faults import Check
 from tc.base.frozen import frozen
-from tc.base.grid import Argument, GridKernel, Place
+from tc.base.grid import Argument, GridKernel, Place, Steps
 from tc.base.types import Kind, ScalarType
 from tc.codegen.index.indices import WideIndexError
 from tc.codegen.printer.context import Scope, context_of
@@ -45,7 +45,8 @@ class KernelSource:
     """The source of a kernel; ``checks[n - 1]`` is the gather that stores fault number ``n``.
 
     A call needs ``shared_bytes`` of memory for temporaries, and ``scratch_bytes`` for every thread.  ``grids``: what
-    the machine is to run, in this order, where the source has no entry of its own.
+    the machine is to run, in this order, where the source has no entry of its own; ``steps``: which of these it runs
+    several times.
     """
 
     text: str
@@ -53,6 +54,7 @@ class KernelSource:
     shared_bytes: int
     scratch_bytes: int
     grids: tuple[GridKernel, ...] = ()
+    steps: tuple[Steps, ...] = ()
 
     @property
     def digest(self) -> str:

@@ -32,9 +32,9 @@ typedef struct tc_parameter {
 } tc_parameter;
 
 // What a kernel of a GPU is given: the address of an operand or a temporary, a scalar (a bool as a byte, float16 and
-// bfloat16 as a float), or the address of an int32_t that is 0 and says afterwards what went wrong.  `number`: of the
-// operand, the temporary or the scalar.
-typedef enum tc_place { TC_BUFFER, TC_TEMPORARY, TC_SCALAR, TC_FAULT } tc_place;
+// bfloat16 as a float), the address of an int32_t that is 0 and says afterwards what went wrong, or a number of its own,
+// as an int32_t.  `number`: of the operand, the temporary or the scalar, or that number.
+typedef enum tc_place { TC_BUFFER, TC_TEMPORARY, TC_SCALAR, TC_FAULT, TC_STEP } tc_place;
 typedef struct tc_argument {
   tc_place place;
   int64_t number;

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from tc.artifact.convention import Operand
-from tc.base.grid import Argument, GridKernel, Place
+from tc.base.grid import Argument, GridKernel, Place, launches
 from tc.base.types import ScalarType
 from tc.commands.export.c_text import array, integer, numbers, string
 from tc.commands.export.compile_options import own_flags
@@ -39,6 +40,7 @@ _PLACES: Final = {
     Place.TEMPORARY: "TC_TEMPORARY",
     Place.SCALAR: "TC_SCALAR",
     Place.FAULT: "TC_FAULT",
+    Place.STEP: "TC_STEP",
 }
 
 
@@ -70,9 +72,10 @@ def _entry(kernel: Exported) -> Iterator[str]:
         yield f".scratch_bytes = {integer(convention.memory.scratch)}"
     yield f".temporary_count = {len(convention.temporaries)}"
     yield f".temporaries = {numbers(convention.temporaries)}"
+    order = [(convention.grids[n], steps) for n, steps in launches(len(convention.grids), convention.steps)]
     own = renamed(kernel)
-    yield f".grid_count = {len(convention.grids)}"
-    yield f".grids = {array('tc_grid', (_grid(grid, own.get(grid.name, grid.name)) for grid in convention.grids))}"
+    yield f".grid_count = {len(order)}"
+    yield f".grids = {array('tc_grid', (_grid(grid, own.get(grid.name, grid.name), steps) for grid, steps in order))}"
     decision = kernel.summary.deciding
     yield f".seconds = {0.0 if decision is None else decision.seconds!r}"
     yield f".default_seconds = {0.0 if decision is None else decision.default_seconds!r}"
@@ -96,14 +99,15 @@ def _operand(kernel: Exported, operand: Operand) -> str:
     return f"{{{', '.join(values)}}}"
 
 
-def _grid(grid: GridKernel, name: str) -> str:
+def _grid(grid: GridKernel, name: str, steps: tuple[int, ...]) -> str:
+    arguments = (replace(a, number=steps[a.number]) if a.place is Place.STEP else a for a in grid.arguments)
     values = (
         string(name),
         f"{{{', '.join(map(integer, grid.grid[:3]))}}}",
         f"{{{', '.join(map(integer, grid.block[:3]))}}}",
         integer(grid.shared_bytes),
         str(len(grid.arguments)),
-        array("tc_argument", map(_argument, grid.arguments)),
+        array("tc_argument", map(_argument, arguments)),
     )
     return f"{{{', '.join(values)}}}"
 

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence as Items
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 import islpy as isl
 
 from tc.base.frozen import frozen
 from tc.polyhedral.analysis.extents import outermost, with_all_values
-from tc.polyhedral.analysis.ranges import Ranges
-from tc.polyhedral.execution.launch_sizes import LaunchSizes, launch_sizes
 from tc.polyhedral.ir.loops import (
     LANES,
     Allocation,
-    Block,
     IndexExpression,
     IndexLiteral,
     Instance,
     Loop,
     LoopKind,
-    LoopTree,
 )
 
 # What stands above a statement: a position in a block, a loop, or a guard and which of its branches was taken.
@@ -63,22 +59,6 @@ def _always_met(barriers: Items[Place], place: Place, loops: int) -> bool:
         met = met.union(outermost(other.points, loops))
     own = outermost(place.points, loops)
     return bool(own.plain_is_equal(met) or own.is_subset(met))
-
-
-class Launches:
-    """How many blocks and threads every launch of the loops has, x last; ``sizes``: the open ones."""
-
-    def __init__(self, root: LoopTree, sizes: Ranges) -> None:
-        nests = root.children if isinstance(root, Block) else (root,)
-        self._sizes: Final[Items[LaunchSizes]] = [launch_sizes(nest, sizes) for nest in nests]
-        # Of a path, above the nest that is launched.
-        self.outermost: Final = 1 if isinstance(root, Block) else 0
-
-    def sizes(self, path: tuple[Step, ...]) -> LaunchSizes:
-        """Of the launch that runs what the path leads to."""
-        first = path[0] if self.outermost else 0
-        assert isinstance(first, int)
-        return self._sizes[first]
 
 
 def is_met_by_all(place: Place, threads: Items[int]) -> bool:

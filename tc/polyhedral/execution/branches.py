@@ -24,6 +24,8 @@ def concurrency_of(kind: LoopKind) -> Concurrency:
     match kind:
         case LoopKind.SEQUENTIAL | LoopKind.REGISTER | LoopKind.UNROLLED | LoopKind.FULLY_UNROLLED | LoopKind.LANES:
             return Concurrency.ORDERED
+        case LoopKind.LAUNCH:  # a kernel begins when all blocks of those before it have ended
+            return Concurrency.ORDERED
         case LoopKind.REDUCTION:
             return Concurrency.LANES
         case LoopKind.PARALLEL | LoopKind.VECTOR:

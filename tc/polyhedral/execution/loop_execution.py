@@ -16,7 +16,7 @@ from tc.polyhedral.analysis.functions import Function, vector_map
 from tc.polyhedral.analysis.index_functions import fit_for_c, index_condition, index_function
 from tc.polyhedral.analysis.iterations import Inverse, find_inverse
 from tc.polyhedral.analysis.ranges import Range, Ranges, iterator_range
-from tc.polyhedral.execution.barriers import Launches, Place, Step, barriers_along, is_met_by_all, warp_place
+from tc.polyhedral.execution.barriers import Place, Step, barriers_along, is_met_by_all, warp_place
 from tc.polyhedral.execution.branches import (
     Branch,
     assemble,
@@ -25,6 +25,7 @@ from tc.polyhedral.execution.branches import (
 )
 from tc.polyhedral.execution.execution import Concurrency, Execution, LocalSubscripts
 from tc.polyhedral.execution.launched import is_run_as_launched
+from tc.polyhedral.execution.launches import Launches
 from tc.polyhedral.execution.scopes import Scope, Time
 from tc.polyhedral.ir.loops import (
     Allocation,
@@ -82,7 +83,7 @@ def loop_execution(
         unlaunched=tuple(
             instance.statement
             for (instance, _), place in zip(paths, places, strict=True)
-            if not is_run_as_launched(place, launches.outermost, launches.sizes(place.path))
+            if not is_run_as_launched(place, launches.sizes(place.path))
         ),
     )
 

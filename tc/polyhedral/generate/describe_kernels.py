@@ -28,6 +28,8 @@ def describe_kernels(nests: Items[OutermostNest], scop: Scop, options: GpuOption
         yield f"kernel {number}: {', '.join(nest.statements)}"
         grid, block = (_sizes(own) for own in (nest.sizes.grid, nest.sizes.block))
         yield f"  blocks {grid}, threads {block}"
+        if nest.launches > 1:
+            yield f"  launched {nest.launches} times, for each step: one block would take longer for it than a launch"
         for sharing, whose in _MEMORY.items():
             found = [f"{b.name}: {b.layout.type}{list(b.layout.shape)}" for b in nest.buffers if b.sharing is sharing]
             if found:

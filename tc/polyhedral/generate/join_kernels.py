@@ -7,7 +7,10 @@ short kernel runs, and fused nests run concurrently.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from collections.abc import Sequence as Items
+from dataclasses import replace
+from itertools import groupby
 
 from tc.base.frozen import frozen
 from tc.base.grid import MOST_BLOCKS, MOST_THREADS
@@ -46,8 +49,30 @@ class Limits:
 
 def join_kernels(root: LoopTree, scop: Scop, ranges: Ranges, limits: Limits) -> LoopTree:
     """The loops in as few kernels as the conflicts between their nests allow; ``ranges``: of the open sizes."""
-    if not isinstance(root, Block):
-        return root
+    match root:
+        case Loop(kind=LoopKind.LAUNCH):
+            return replace(root, body=join_kernels(root.body, scop, ranges, limits))
+        case Block(children):
+            parts: list[LoopTree] = []
+            for launched, own in groupby(
+                children, lambda child: isinstance(child, Loop) and child.kind is LoopKind.LAUNCH
+            ):
+                if launched:
+                    parts += (join_kernels(child, scop, ranges, limits) for child in own)
+                else:
+                    parts += _joined_nests(Block(tuple(own)), scop, ranges, limits)
+            return Block(tuple(parts))
+        case _:
+            return root
+
+
+def _is_launched(tree: LoopTree) -> bool:
+    """Whether the nests inside are launched for each iteration."""
+    return isinstance(tree, Loop) and tree.kind is LoopKind.LAUNCH
+
+
+def _joined_nests(root: Block, scop: Scop, ranges: Ranges, limits: Limits) -> Iterator[LoopTree]:
+    """The same of nests that follow each other."""
     kernels: list[list[OutermostNest]] = []
     for nest in outermost_nests(root, scop, ranges):
         waits = [n for n, others in enumerate(kernels) if any(nest.conflicts(other) for other in others)]
@@ -57,7 +82,7 @@ def join_kernels(root: LoopTree, scop: Scop, ranges: Ranges, limits: Limits) -> 
             kernels.append([nest])
         else:
             joined.append(nest)
-    return Block(tuple(_joined(nests) for nests in kernels))
+    return map(_joined, kernels)
 
 
 def what_parts(nests: Items[OutermostNest], limits: Limits) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -11,8 +12,9 @@ from tc.language.isl.pieces import sets_of
 from tc.polyhedral.analysis.extents import volume
 from tc.polyhedral.analysis.ranges import Ranges
 from tc.polyhedral.execution.launch_sizes import LaunchSizes, launch_sizes
+from tc.polyhedral.execution.launches import launched_nests
 from tc.polyhedral.execution.loop_execution import loop_paths
-from tc.polyhedral.ir.loops import Allocation, Barrier, Block, Buffer, Loop, LoopKind, LoopTree
+from tc.polyhedral.ir.loops import Allocation, Barrier, Buffer, Loop, LoopKind, LoopTree
 from tc.polyhedral.ir.scop import Scop
 from tc.polyhedral.transform.promotion import bytes_of
 
@@ -23,7 +25,7 @@ class OutermostNest:
 
     ``statements``: their names.  ``instances``: of the statements of the program.  ``reads`` and ``writes``: elements
     of tensors.  ``buffers``: those that the loops allocate.  ``meets``: threads wait for each other, or exchange what
-    is in their registers.
+    is in their registers.  ``launches``: in one call, one for each step around the loops.
     """
 
     loops: LoopTree
@@ -34,6 +36,7 @@ class OutermostNest:
     writes: isl.UnionSet
     buffers: tuple[Buffer, ...]
     meets: bool
+    launches: int
 
     @property
     def shared_bytes(self) -> int:
@@ -49,7 +52,7 @@ class OutermostNest:
 def outermost_nests(root: LoopTree, scop: Scop, ranges: Ranges) -> Iterator[OutermostNest]:
     """The nests in the order in which they run; ``ranges``: of the open sizes."""
     copies = {name for promotion in scop.promotions for name in (promotion.loads, promotion.stores)}
-    for nest in root.children if isinstance(root, Block) else (root,):
+    for _, nest, around in launched_nests(root, ranges):
         paths = list(loop_paths(nest, ()))
         names = tuple(dict.fromkeys(leaf.statement for leaf, _ in paths))
         steps = [step for _, path in paths for step in path]
@@ -62,7 +65,8 @@ def outermost_nests(root: LoopTree, scop: Scop, ranges: Ranges) -> Iterator[Oute
                 writes = writes.union(isl.UnionSet.from_set(relation.range()))
         yield OutermostNest(
             loops=nest,
-            sizes=launch_sizes(nest, ranges),
+            sizes=launch_sizes(nest, around),
+            launches=_launches(ranges, around),
             statements=names,
             instances=sum(
                 volume(isl.UnionSet.from_set(statement.domain)) for statement in own if statement.name not in copies
@@ -73,3 +77,9 @@ def outermost_nests(root: LoopTree, scop: Scop, ranges: Ranges) -> Iterator[Oute
             meets=any(isinstance(leaf, Barrier) for leaf, _ in paths)
             or any(isinstance(step, Loop) and step.kind is LoopKind.LANES for step in steps),
         )
+
+
+def _launches(outside: Ranges, around: Ranges) -> int:
+    """How many values the iterators around a launch have."""
+    steps = (values for name, values in around.items() if name not in outside)
+    return math.prod(int(values.most - values.least) + 1 for values in steps)

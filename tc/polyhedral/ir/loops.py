@@ -116,6 +116,7 @@ class LoopKind(Enum):
     LANES = "lanes"  # an iteration for every lane of a warp, all of which combine what the others have
     BLOCK = "block"  # blocks of a grid
     THREAD = "thread"  # threads of a block
+    LAUNCH = "launch"  # around blocks: the kernels inside are launched for each iteration, in order
 
     @property
     def is_mapped(self) -> bool:

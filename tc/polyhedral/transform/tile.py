@@ -100,7 +100,8 @@ def is_register(member: Member) -> bool:
 
 def is_counted(member: Member) -> bool:
     """Whether the member is one of those that sizes of tiles are given for: a loop of the schedule."""
-    return not (is_register(member) or member.kind.is_mapped or member.in_group or member.split or member.chunks)
+    around = member.kind.is_mapped or member.kind is LoopKind.LAUNCH
+    return not (is_register(member) or around or member.in_group or member.split or member.chunks)
 
 
 def stays_whole(member: Member, domain: isl.UnionSet) -> bool:
@@ -146,6 +147,8 @@ class _Tiler:
         return replace(branch, child=self.tile(branch.child, inside, depth, kept))
 
     def band(self, band: Band, domain: isl.UnionSet, depth: int, points: tuple[Member, ...]) -> Node:
+        if any(member.kind is LoopKind.LAUNCH for member in band.members):
+            return replace(band, child=self.tile(band.child, domain, depth, points))
         cuts = self.choose(band, domain, depth, points)
         tiles: list[Member] = []
         carried: list[Member] = []

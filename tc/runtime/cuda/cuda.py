@@ -13,7 +13,7 @@ from typing import Final, assert_never
 from tc.base.environment import environment
 from tc.base.errors import ArgumentError, DeviceError, StickyDeviceError
 from tc.base.frozen import frozen
-from tc.base.grid import Argument, GridKernel, Place
+from tc.base.grid import Argument, GridKernel, Place, Steps, launches
 from tc.base.types import Kind, ScalarType
 from tc.runtime.cuda.chosen_driver import cuda_driver
 from tc.runtime.cuda.cuda_driver import CudaDriver, Event, LoadedModule
@@ -102,6 +102,7 @@ class CudaKernel:
         architecture: str,
         binary: Binary,
         grids: Sequence[GridKernel],
+        steps: Sequence[Steps],
         operands: int,
         temporaries: Sequence[int],
         scalars: Sequence[ScalarType],
@@ -113,6 +114,7 @@ class CudaKernel:
         self._devices: set[int] = set()
         self._binary = binary
         self._grids = tuple(grids)
+        self._order = tuple(launches(len(grids), steps))
         self._offsets, self.workspace = _side_by_side(temporaries)
         self._launches = tuple(_launch(grid, operands, len(temporaries), scalars) for grid in grids)
         self._checks = any(argument.place is Place.FAULT for grid in grids for argument in grid.arguments)
@@ -167,8 +169,9 @@ class CudaKernel:
 
     def _start(self, module: LoadedModule, values: Sequence[int | float], memory: CudaMemory) -> None:
         try:
-            for number, launch in enumerate(self._launches):
-                module.launch(number, launch.pack(*[values[n] for n in launch.numbers]), memory.stream)
+            for number, step in self._order:
+                launch, given = self._launches[number], (*values, *step)
+                module.launch(number, launch.pack(*[given[n] for n in launch.numbers]), memory.stream)
                 RECENT_LAUNCHES.add(memory.device, self._name, self._grids[number])
         except StickyDeviceError as error:  # which is that of earlier ones
             raise RECENT_LAUNCHES.naming(error, memory.device) from error
@@ -209,9 +212,10 @@ def _side_by_side(sizes: Sequence[int]) -> tuple[tuple[int, ...], int]:
 
 
 def _launch(grid: GridKernel, operands: int, temporaries: int, scalars: Sequence[ScalarType]) -> _Launch:
-    """All values are operands, temporaries, scalars and the place for faults, in this order."""
+    """All values are operands, temporaries, scalars, the place for faults and the steps, in this order."""
     first = {Place.BUFFER: 0, Place.TEMPORARY: operands, Place.SCALAR: operands + temporaries}
     first[Place.FAULT] = operands + temporaries + len(scalars)
+    first[Place.STEP] = first[Place.FAULT] + 1
     numbers = tuple(first[argument.place] + argument.number for argument in grid.arguments)
     layout = "".join(_format(argument, scalars) for argument in grid.arguments)
     return _Launch(struct.Struct(layout).pack, numbers)
@@ -219,6 +223,8 @@ def _launch(grid: GridKernel, operands: int, temporaries: int, scalars: Sequence
 
 def _format(argument: Argument, scalars: Sequence[ScalarType]) -> str:
     """The format of an argument, as the struct module calls it; kernels compute with halves as with float32."""
+    if argument.place is Place.STEP:
+        return "i"
     if argument.place is not Place.SCALAR:
         return "P"
     type = scalars[argument.number]

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from tc.base.errors import CompileError, DeviceError
 from tc.base.frozen import frozen
-from tc.base.grid import Argument, GridKernel, Place
+from tc.base.grid import Argument, GridKernel, Place, Steps, launches
 from tc.base.types import Kind, ScalarType
 from tc.runtime.host.binary import Binary
 from tc.runtime.host.c_compiler import keep, kept_text
@@ -109,6 +109,7 @@ class OpenClKernel:
         self,
         binary: Binary,
         grids: Sequence[GridKernel],
+        steps: Sequence[Steps],
         buffers: Sequence[Extent],
         temporaries: Sequence[int],
         scalars: Sequence[ScalarType],
@@ -117,6 +118,7 @@ class OpenClKernel:
         self._device = opencl_device()
         program = cl.Program(self._device.context, [self._device.context.devices[0]], [binary.code]).build()
         self._kernels = [(grid, cl.Kernel(program, grid.name)) for grid in grids]
+        self._order = tuple(launches(len(grids), steps))
         self._buffers = tuple(buffers)
         self._temporaries = tuple(temporaries)
         self._scalars = tuple(scalars)
@@ -152,7 +154,9 @@ class OpenClKernel:
         for number, (value, type) in enumerate(zip(scalars, self._scalars, strict=True)):
             given[Argument(Place.SCALAR, number)] = np.dtype(_argument_type(type)).type(value)
         with self._lock:
-            for grid, kernel in self._kernels:
+            for number, own in self._order:
+                grid, kernel = self._kernels[number]
+                given |= {Argument(Place.STEP, depth): np.int32(value) for depth, value in enumerate(own)}
                 kernel.set_args(*(given[argument] for argument in grid.arguments))
                 threads = [blocks * size for blocks, size in zip(grid.grid, grid.block, strict=True)]
                 cl.enqueue_nd_range_kernel(device.queue, kernel, threads, list(grid.block))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tc.base.grid import GridKernel, Steps
 from tc.base.types import ScalarType
 from tc.codegen.printer.context import Scope, one_after_another
 from tc.codegen.printer.printed import ELSE, NO_FACTS, Facts, Printed, line, naming, together
@@ -10,14 +11,17 @@ from tc.codegen.text.numerics import changes_in_lanes
 
 NOTED = named("faulted")
 PLAIN = Fragment("1")
+GRID = GridKernel("k", (1, 1, 1), (1, 1, 1), 0, ())
 FIRST, SECOND = Printed(["f"]), Printed(["g"])
 
 
 def test_facts_of_lines_behind_each_other() -> None:
     first = Facts((FIRST,), scratch_bytes=64, private_bytes=128, exchanges=1, names=frozenset("a"))
     second = Facts((SECOND,), scratch_bytes=192, partial_sums=8, exchanges=2, names=frozenset("b"))
-    both = Facts((FIRST, SECOND), 192, 128, 8, 3, (), frozenset("ab"))
+    both = Facts((FIRST, SECOND), 192, 128, 8, 3, (), (), frozenset("ab"))
     assert first | second == both
+    one = Facts(grids=(GRID,), steps=(Steps(0, 0, 0, 3, 1),))
+    assert (one | one).steps == (Steps(0, 0, 0, 3, 1), Steps(1, 1, 0, 3, 1))
     assert NO_FACTS | first == first == first | NO_FACTS
     assert (Printed(["1"], first) + Printed(["2"], second)).braced(Fragment("if (1)")) == Printed(
         ["if (1) {", "  1", "  2", "}"], both

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import groupby
-from typing import Final
 
 import islpy as isl
 
 from tc.polyhedral.analysis.extents import extent_of, volume
+from tc.polyhedral.gpu.mapping.launched_steps import LAUNCH_ITERATIONS
 from tc.polyhedral.ir.loops import LoopKind
 from tc.polyhedral.ir.tree import Band, Filter, Member, ScheduleTree, Sequence, statement_names
 from tc.polyhedral.transform.share_loops import inner_loops, statement_of
-
-# Iterations of one thread that take about as long as a launch.
-_ITERATIONS: Final = 64
 
 
 def gather_nests(tree: ScheduleTree, block_threads: int) -> ScheduleTree:
@@ -38,7 +35,7 @@ def _is_small(branch: Filter, domain: isl.UnionSet, block_threads: int) -> bool:
     for name in statement_names(inside):
         own = statement_of(inside, name)
         threads = min(block_threads, extent_of(rows[name].member.function, own)) if name in rows else 1
-        if volume(own) > _ITERATIONS * threads:
+        if volume(own) > LAUNCH_ITERATIONS * threads:
             return False
     return True
 

@@ -22,6 +22,7 @@ from tc.base.frozen import frozen
 from tc.base.grid import MOST_BLOCKS
 from tc.language.isl.pieces import sets_of
 from tc.polyhedral.analysis.extents import extent_of
+from tc.polyhedral.gpu.mapping.launched_steps import are_worth_launches
 from tc.polyhedral.ir.loops import LoopKind
 from tc.polyhedral.ir.tree import Band, Extension, Leaf, Member, Node, ScheduleTree, Sequence
 from tc.polyhedral.transform.share_loops import ORDER, Grid, Nest, group_size, nest_of, size_at
@@ -30,20 +31,26 @@ from tc.polyhedral.transform.tile import ChooseCuts, Cut, in_groups
 from tc.targets.options import Distribution
 
 
-def map_to_grid(tree: ScheduleTree, choose: ChooseCuts, grid: Grid) -> ScheduleTree:
+def map_to_grid(tree: ScheduleTree, choose: ChooseCuts, grid: Grid, *, launched_steps: bool = False) -> ScheduleTree:
     """The tree with a band of blocks and threads around every outermost nest.
 
-    ``choose``: the tile sizes for the nests, which are tiled afterwards.  OptionsError where a block has more threads
-    along a dimension than GPUs allow.
+    ``choose``: the tile sizes for the nests, which are tiled afterwards.  ``launched_steps``: where steps that wait for
+    each other have much to do, the nests inside are those that are mapped, and each step launches them.  OptionsError
+    where a block has more threads along a dimension than GPUs allow.
     """
     if tree.domain.is_empty():
         return tree
-    return replace(tree, root=_Mapper(choose, grid, [], []).visit(tree.root, tree.domain))
+    return replace(tree, root=_Mapper(choose, grid, [], [], launched_steps).visit(tree.root, tree.domain))
 
 
-def refuse_surplus_dimensions(tree: ScheduleTree, choose: ChooseCuts, grid: Grid) -> None:
-    """OptionsError where the grid or its blocks have more dimensions than any nest has loops to share."""
-    mapper = _Mapper(choose, grid, [], [])
+def refuse_surplus_dimensions(
+    tree: ScheduleTree, choose: ChooseCuts, grid: Grid, *, launched_steps: bool = False
+) -> None:
+    """OptionsError where the grid or its blocks have more dimensions than any nest has loops to share.
+
+    ``launched_steps``: as for ``map_to_grid``.
+    """
+    mapper = _Mapper(choose, grid, [], [], launched_steps)
     mapper.visit(tree.root, tree.domain)
     for name, sizes, dimensions in (
         ("grid", grid.blocks, mapper.block_dimensions),
@@ -66,6 +73,7 @@ class _Mapper:
     grid: Grid
     block_dimensions: list[int]
     thread_dimensions: list[int]
+    launched_steps: bool
 
     def visit(self, node: Node, domain: isl.UnionSet) -> Node:
         match node:
@@ -82,6 +90,11 @@ class _Mapper:
                 assert_never(node)
 
     def band(self, band: Band, domain: isl.UnionSet) -> Node:
+        if self.launched_steps and are_worth_launches(band, domain, self.grid.machine.block_threads):
+            steps, *others = band.members
+            below = replace(band, members=tuple(others)) if others else band.child
+            inside = replace(self, launched_steps=False).visit(below, domain)
+            return Band((replace(steps, kind=LoopKind.LAUNCH),), band.permutable, inside)
         nest = nest_of(band, self.choose(band, domain, 0, ()), domain, self.grid)
         self.block_dimensions.append(len(nest.tiles))
         self.thread_dimensions.append(len(nest.threads))
