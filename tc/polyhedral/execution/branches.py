@@ -44,7 +44,7 @@ class Branch:
 
     ``is_identity``: the points are the instances.  ``barriers``: for every level of time that numbers a sequence, the
     own position and those of barriers.  ``scopes``: the allocations around it.  ``inverse``: the point of each
-    instance, where that is known.
+    instance, where that is known.  ``kernel``: the levels of time outside of its kernel, in which kernels differ.
     """
 
     instances: isl.Map
@@ -55,6 +55,7 @@ class Branch:
     barriers: tuple[tuple[int, frozenset[int]] | None, ...] = ()
     is_identity: bool = False
     inverse: Inverse | None = None
+    kernel: int = 0
 
     @property
     def statement(self) -> str:
@@ -169,7 +170,8 @@ def _thread_leaf(branch: Branch, times: Times, levels: Levels) -> ThreadLeaf:
             after.append(any(number > position for position, numbers in deeper for number in numbers))
             before.append(any(number < position for position, numbers in deeper for number in numbers))
     threads = tuple(level for level, (sort, _) in enumerate(branch.time) if sort is Concurrency.THREADS)
-    return ThreadLeaf(branch.statement, times, threads, tuple(barriers), tuple(after), tuple(before))
+    kernel = sum(map(len, levels[: branch.kernel]))
+    return ThreadLeaf(branch.statement, times, threads, kernel, tuple(barriers), tuple(after), tuple(before))
 
 
 def _scoped(branches: Items[Branch], context: isl.Context) -> Mapping[str, isl.UnionSet]:

@@ -35,14 +35,16 @@ class Concurrency(Enum):
 class ThreadLeaf:
     """A place where a statement stands, as the check of barriers sees it.
 
-    ``times``: of the instances there.  ``threads``: the levels of time that are loops over threads.  For every
-    dimension of time, ``barriers`` are the positions of barriers in the sequence that it numbers; ``after`` and
-    ``before`` say whether, deeper inside, one iteration runs a barrier after the statement, or before it.
+    ``times``: of the instances there.  ``threads``: the levels of time that are loops over threads.  ``kernel``: the
+    dimensions of time that say which launch of which kernel it is.  For every dimension of time, ``barriers`` are the
+    positions of barriers in the sequence that it numbers; ``after`` and ``before`` say whether, deeper inside, one
+    iteration runs a barrier after the statement, or before it.
     """
 
     statement: str
     times: Times
     threads: tuple[int, ...]
+    kernel: int
     barriers: tuple[frozenset[int], ...]
     after: tuple[bool, ...]
     before: tuple[bool, ...]

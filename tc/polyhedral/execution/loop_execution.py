@@ -25,7 +25,7 @@ from tc.polyhedral.execution.branches import (
 )
 from tc.polyhedral.execution.execution import Concurrency, Execution, LocalSubscripts
 from tc.polyhedral.execution.launched import is_run_as_launched
-from tc.polyhedral.execution.launches import Launches
+from tc.polyhedral.execution.launches import Launches, steps_above_nest
 from tc.polyhedral.execution.scopes import Scope, Time
 from tc.polyhedral.ir.loops import (
     Allocation,
@@ -214,7 +214,8 @@ class _Leaves:
         local = tuple(index_function(subscript, frame) for subscript in instance.arguments[dimensions:])
         broken = tuple(where for where in misuse if not where.is_empty())
         inverse = self.inverse(own, path, steps, points, frame)
-        return Branch(instance_map(own, points, frame), time, broken, local, scopes, inverse=inverse)
+        kernel = steps_above_nest(path)
+        return Branch(instance_map(own, points, frame), time, broken, local, scopes, inverse=inverse, kernel=kernel)
 
     def inverse(
         self, instance: Scheduled, path: tuple[Step, ...], steps: Steps, points: isl.Set, frame: Frame

@@ -175,4 +175,6 @@ def _branch(way: _Way, above: _Above, scopes: tuple[Scope, ...]) -> Branch:
             time.append((step, next(values)))
     identity = isl.Map.identity(way.instances.get_space().map_from_set()).intersect_domain(way.instances)
     barriers = tuple((step.number, step.barriers) if isinstance(step, _Position) else None for step in above)
-    return Branch(identity, tuple(time), scopes=scopes, barriers=barriers, is_identity=True)
+    mapped = (level for level, (sort, _) in enumerate(time) if sort in (Concurrency.BLOCKS, Concurrency.THREADS))
+    kernel = next(mapped, 0)
+    return Branch(identity, tuple(time), scopes=scopes, barriers=barriers, is_identity=True, kernel=kernel)

@@ -59,7 +59,7 @@ def _race(
 ) -> Counterexample | None:
     dimensions, leaves = barriers.dimensions, (first, second)
     doubtful, decided = _doubtful(first, second, dimensions)
-    if first.threads != second.threads and not _in_different_kernels(first, second, dimensions):
+    if first.threads != second.threads and not _in_different_kernels(first, second):
         # Threads are told apart by their loops, and these are the same ones only where they are at the same levels.
         return Counterexample(Violation.RACE, pair_text(isl.UnionMap.from_map(instances)))
     if in_lanes:
@@ -74,12 +74,13 @@ def _race(
             return None
     begun, ended = (leaf.times.along(tuple(range(len(dimensions)))) for leaf in leaves)
     times = instances.apply_domain(begun).apply_range(ended)
-    left = _in_one_block(distances_of(times), dimensions, _inside_kernels(dimensions))
+    inside = _inside_kernels(first, second)
+    left = _in_one_block(distances_of(times), dimensions, inside)
     # Where one dimension at most is in doubt, few pairs are left then, and threads are looked at last.
     late = len(doubtful) <= 1
     if not late:
         left = _on_different_threads(left, dimensions)
-    for position in range(_inside_kernels(dimensions), max(doubtful) + 1 if decided else len(dimensions)):
+    for position in range(inside, max(doubtful) + 1 if decided else len(dimensions)):
         sides = doubtful.get(position, ())
         if sides and left.is_empty():
             return None
@@ -111,8 +112,7 @@ def _is_apart_on_all_threads(
     without = tuple(n for n, sort in enumerate(dimensions) if sort is not Concurrency.THREADS)
     begun, ended = (leaf.times.along(without) for leaf in leaves)
     sorts = [dimensions[position] for position in without]
-    # Kernels come before all threads, so that they are where they were.
-    inside, end = _inside_kernels(dimensions), without.index(doubtful)
+    inside, end = sum(n < _inside_kernels(*leaves) for n in without), without.index(doubtful)
     left = _in_one_block(distances_of(instances.apply_domain(begun).apply_range(ended)), sorts, inside)
     for position in range(inside, end):
         left = left if sorts[position] in _PLACES else equal(left, position)
@@ -150,9 +150,9 @@ class _Barriers:
 _PLACES: Final = (Concurrency.BLOCKS, Concurrency.THREADS)
 
 
-def _inside_kernels(dimensions: Items[Concurrency]) -> int:
-    """The first dimension that does not say which kernel it is."""
-    return next(position for position, sort in enumerate(dimensions) if sort in _PLACES)
+def _inside_kernels(first: ThreadLeaf, second: ThreadLeaf) -> int:
+    """The first dimension that does not say which kernel it is, or for which step that was launched."""
+    return min(first.kernel, second.kernel)
 
 
 class _Side(Enum):
@@ -173,7 +173,7 @@ def _doubtful(
     for position, sort in enumerate(dimensions):
         begin, end = first.times.fixed[position], second.times.fixed[position]
         order = None if begin is None or end is None else (begin > end) - (begin < end)
-        if sort in _PLACES or position < _inside_kernels(dimensions):
+        if sort in _PLACES or position < _inside_kernels(first, second):
             if order in (-1, 1) and sort is not Concurrency.THREADS:
                 return doubtful, True  # in other blocks, or in other kernels
             continue
@@ -186,8 +186,8 @@ def _doubtful(
     return doubtful, False
 
 
-def _in_different_kernels(first: ThreadLeaf, second: ThreadLeaf, dimensions: Items[Concurrency]) -> bool:
-    for position in range(_inside_kernels(dimensions)):
+def _in_different_kernels(first: ThreadLeaf, second: ThreadLeaf) -> bool:
+    for position in range(_inside_kernels(first, second)):
         begin, end = first.times.fixed[position], second.times.fixed[position]
         if begin is not None and end is not None and begin != end:
             return True

@@ -69,6 +69,31 @@ def test_every_pass_is_proven() -> None:
         map_program(specialized(text, shapes), tc.GpuOptions(), GENERIC_GPU, verify_every_pass=True)
 
 
+MEASURED = """
+def measured(float(N) u0, float(T) f) -> (u, m, c) {
+    u(0,i) = u0(i)
+    for t in 0:T {
+        u(t+1,i) = 0.5 * u(t,N-1-i) + f(t)
+        m(t) max=! u(t+1,i)
+        c(t) = 2 * m(t) + u(t,0)
+    }
+}"""
+
+
+@pytest.mark.parametrize("fusion", list(tc.Fusion))
+@pytest.mark.parametrize(("text", "shapes"), [(PATHS, ((131, 131),)), (MEASURED, ((17001,), (3,)))])
+def test_steps_of_several_kernels(text: str, shapes: tuple[tuple[int, ...], ...], fusion: tc.Fusion) -> None:
+    definition = tc.define(text).single()
+    arrays = [np.random.default_rng(1).standard_normal(shape).astype(np.float32) for shape in shapes]
+    options = tc.GpuOptions(schedule=tc.ScheduleOptions(fusion=fusion))
+    kernel = definition.compile(*arrays, target="opencl", options=options) if missing() is None else None
+    assert kernel is None or kernel.executable.convention.steps
+    found: Any = definition(*arrays, target="emulator", options=options)
+    results = found if isinstance(found, tuple) else (found,)
+    for result, bound in zip(results, definition.oracle(*arrays).values(), strict=True):
+        assert compare(bound, np.asarray(result)).ok
+
+
 def test_small_steps_stay_in_one_block() -> None:
     source = translated(tc.define(HEAT).single(), (1000,), (50,), target="cuda:sm_90").source
     assert source.steps == ()
