@@ -125,11 +125,10 @@ def _grid_kernel(kernel: _Kernel, words: GridWords, resident: int) -> Printed:
     given = tuple(p.given for p in captured if p.given is not None)
     grid = GridKernel(kernel.label, *sizes, launched.shared_bytes, given)
     begin = [line("{} += {};", named(p.name), p.before) for p in captured if words.from_lowest and p.before]
-    for p in captured:
-        if p.given is not None and p.given.place is Place.STEP:
-            own = replace(p, type=named(kernel.dialect.values[ScalarType.INT32]), name=f"{p.name}_step")
-            captured = tuple(own if other is p else other for other in captured)
-            begin.append(line("const {} {} = {};", kernel.dialect.index, named(p.name), named(own.name)))
+    steps = {p.name: _step(p, kernel.dialect) for p in captured if p.given is not None and p.given.place is Place.STEP}
+    captured = tuple(steps.get(p.name, p) for p in captured)
+    for name, own in steps.items():
+        begin.append(line("const {} {} = {};", kernel.dialect.index, named(name), named(own.name)))
     for c in launched.coordinates:
         word = words.block if c.kind is LoopKind.BLOCK else words.thread
         if c.variable in kernel.body.facts.names:
@@ -143,6 +142,11 @@ def _grid_kernel(kernel: _Kernel, words: GridWords, resident: int) -> Printed:
     body = together((*begin, kernel.body))
     function = routine(kernel.label, captured, body, replace(kernel.dialect, routine=header))
     return Printed((), Facts((function,), grids=(grid,)))
+
+
+def _step(iterator: Parameter, dialect: Dialect) -> Parameter:
+    """What a launch gives for the iterator of a loop around it, whatever the type of indices is."""
+    return replace(iterator, type=named(dialect.values[ScalarType.INT32]), name=f"{iterator.name}_step")
 
 
 def _resident(partial_sums: int, threads: int) -> int:

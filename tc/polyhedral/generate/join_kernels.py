@@ -54,9 +54,7 @@ def join_kernels(root: LoopTree, scop: Scop, ranges: Ranges, limits: Limits) -> 
             return replace(root, body=join_kernels(root.body, scop, ranges, limits))
         case Block(children):
             parts: list[LoopTree] = []
-            for launched, own in groupby(
-                children, lambda child: isinstance(child, Loop) and child.kind is LoopKind.LAUNCH
-            ):
+            for launched, own in groupby(children, _is_launched):
                 if launched:
                     parts += (join_kernels(child, scop, ranges, limits) for child in own)
                 else:
