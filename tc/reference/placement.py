@@ -47,10 +47,24 @@ class Placement:
         """``array[subscripts] = terms``; no element is written twice."""
         if self.forms is not None:
             view = strided_view(array, self.forms, self.frame.box, writeable=True)
-            np.copyto(view, terms, where=self.mask)
+            chosen, mask = self._of_elements(terms)
+            np.copyto(view, chosen, where=mask)
             return
         assert self.elements is not None
         array.reshape(-1)[self.elements.flat] = self.elements.of(terms, extents(self.frame.box))
+
+    def _of_elements(self, terms: Array) -> tuple[Array, BoolArray]:
+        """The terms of the elements, and which of them there are: of points that choose the same one, one at most is an
+        instance.
+        """
+        mask, shape = self.mask, extents(self.frame.box)
+        for axis in range(mask.ndim):
+            if axis not in self.kept and mask.shape[axis] > 1:
+                terms, mask = np.broadcast_to(terms, shape), np.broadcast_to(mask, shape)
+                terms = np.take_along_axis(terms, mask.argmax(axis, keepdims=True), axis)
+                mask = np.asarray(mask.any(axis, keepdims=True))
+                shape = mask.shape
+        return terms, mask
 
     def fold(self, operation: np.ufunc, array: Array, terms: Array, neutral: Array) -> None:
         """``array[subscripts] operation= terms`` for every instance; ``neutral`` changes nothing."""

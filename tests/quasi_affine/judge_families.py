@@ -61,6 +61,10 @@ def _decided(cases: Sequence[Family]) -> Iterator[tuple[Family, str | None]]:
             if fault is not None:
                 yield case, fault
             continue
+        except tc.ArgumentError as error:  # a condition on sizes alone is one on the call
+            if case.runs():
+                yield case, f"refused, though its conditions hold: {error}"
+            continue
         yield case, None if case.fits() else "accepted, though it leaves a tensor or does not write every element once"
 
 
