@@ -42,8 +42,7 @@ class Convention:
     steps: tuple[Steps, ...] = ()
 
     def __post_init__(self) -> None:
-        for _ in launches(len(self.grids), self.steps):  # ValueError for what no compiler made
-            pass
+        list(launches(len(self.grids), self.steps))  # ValueError for what no compiler made
 
     def layout(self, name: str) -> Layout:
         """Where the elements of an operand lie; KeyError if the kernel takes no such array."""
