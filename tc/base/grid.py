@@ -17,7 +17,7 @@ MOST_THREADS: Final = 1024
 MOST_THREADS_ALONG: Final = (1024, 1024, 64)
 # Blocks of a grid along x, y and z, likewise.
 MOST_BLOCKS: Final = ((1 << 31) - 1, 65535, 65535)
-# Launches of one kernel in a call: more keep the caller busy for tens of milliseconds.
+# Launches of one kernel in a call, each of which the caller makes.
 MOST_LAUNCHES: Final = 1 << 14
 # More shared memory than this has no size of its own in a kernel: the launch gives it (CUDA Programming Guide, "Shared
 # Memory" of every architecture since Volta).

@@ -56,7 +56,7 @@ def bounding_box(accesses: Items[isl.Map], prefix: Items[Member], *, strided: bo
     extents: list[int] = []
     distances = footprint.reverse().apply_range(footprint).deltas() if strided else None
     steps: list[int] = []
-    hull = footprint.affine_hull()  # an equality says in a fifth of the time which element is the only one
+    hull = footprint.affine_hull()  # an equality says which element is the only one: isl need not look for a minimum
     for dimension in range(footprint.dim(isl.dim_type.out)):
         only = _only_element(hull, dimension)
         if only is not None:
