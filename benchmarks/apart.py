@@ -1,7 +1,7 @@
 """``python -m benchmarks apart``: contenders of the language's indirect accesses and recurrences, in processes apart.
 
 Every contender runs in processes of its own, which take turns, so that no thread pool disturbs another one; the least
-time of all its calls counts.
+time of all its calls counts: of the clock's on the processor, of the device's with cold caches on a GPU.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from benchmarks.problems.indirect import Histogram, Rows, Sparse
-from benchmarks.problems.recurrent import Lstm, SelectiveScan, Task
+from benchmarks.problems.indirect import Histogram, Place, Rows, Sparse
+from benchmarks.problems.recurrent import Heat, Lstm, Paths, SelectiveScan, Task
 
 _SECONDS: Final = 1.0
 
@@ -28,6 +28,8 @@ CASES: Final[tuple[Task, ...]] = (
     Lstm("lstm-32-256", 100, 32, 256, 1.0),
     Lstm("lstm-1-64", 100, 1, 64, 2.0),
     SelectiveScan("selective-scan", 2, 512, 256, 16, 10.0),
+    Paths("paths-512", 512, 1.0),
+    Heat("heat-2^20", 1 << 20, 100, 1.0),
 )
 HEADER: Final = f"{'microseconds':20}{'ours':>12}{'peer':>12}{'peer/ours':>11}{'at least':>10}"
 
@@ -53,21 +55,24 @@ class Found:
 
 
 def measure_cases(
-    rounds: int, measure: Callable[[str, str], float] | None = None, names: tuple[str, ...] = ()
+    rounds: int,
+    measure: Callable[[str, str], float] | None = None,
+    names: tuple[str, ...] = (),
+    place: Place = Place.CPU,
 ) -> Iterator[Found]:
     """All cases, or those with these names, each contender in so many processes.
 
     ``measure``: what takes the time of one process.
     """
-    take = measure or measure_apart
+    take = measure or (lambda case, contender: measure_apart(case, contender, place))
     for case in (case for case in CASES if not names or case.name in names):
         times = [(take(case.name, "ours"), take(case.name, "peer")) for _ in range(rounds)]
         yield Found(case, min(ours for ours, _ in times), min(peer for _, peer in times))
 
 
-def measure_apart(case: str, contender: str) -> float:
+def measure_apart(case: str, contender: str, place: Place = Place.CPU) -> float:
     """The least seconds of a call in a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.apart", case, contender]
+    command = [sys.executable, "-m", "benchmarks.apart", case, contender, place.value]
     return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
@@ -85,9 +90,17 @@ def least_time(call: Callable[[], object], seconds: float = _SECONDS) -> float:
 
 def main(arguments: list[str]) -> None:
     """Prints the least seconds of one contender of one case."""
-    name, contender = arguments
-    case = next(case for case in CASES if case.name == name)
-    print(least_time(case.ours() if contender == "ours" else case.peer()))
+    name, contender, where = arguments
+    case, place = next(case for case in CASES if case.name == name), Place(where)
+    call = case.ours(place) if contender == "ours" else case.peer(place)
+    print(least_time(call) if place is Place.CPU else min(_times_on_a_gpu(call)))
+
+
+def _times_on_a_gpu(call: Callable[[], object]) -> tuple[float, ...]:
+    # Where there is no GPU, what asks for one is not imported.
+    from tc.tuner.trial.cuda_clock import event_times
+
+    return event_times(call, _SECONDS)
 
 
 if __name__ == "__main__":

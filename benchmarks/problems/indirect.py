@@ -1,12 +1,13 @@
 """Accesses that data choose: scatters beside PyTorch's ``index_add_`` and NumPy's ``bincount``, CSR beside SciPy's.
 
-Sums include what sets the result to 0.
+On a GPU, all of them beside PyTorch's.  Sums include what sets the result to 0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, Final
 
 import numpy as np
@@ -17,6 +18,27 @@ import tc
 Array = npt.NDArray[Any]
 SEED: Final = 1
 THREADS: Final = 2
+
+
+class Place(Enum):
+    """Where a contender works."""
+
+    CPU = "cpu"
+    CUDA = "cuda"
+
+
+def placed(arrays: Iterable[Array], place: Place) -> tuple[Any, ...]:
+    """The arrays as they are for the processor, and PyTorch's tensors on a GPU."""
+    return tuple(arrays) if place is Place.CPU else tensors(arrays, place)
+
+
+def tensors(arrays: Iterable[Array], place: Place) -> tuple[Any, ...]:
+    """PyTorch's tensors; the processor's share the memory of the arrays, and PyTorch has as many threads as ours."""
+    import torch
+
+    torch.set_num_threads(THREADS)
+    return tuple(torch.from_numpy(array).to(place.value) for array in arrays)
+
 
 _GRADIENT: Final = "def f(int32(B) I, float(B,D) v, float(V,D) z) -> (float(V,D) y) { y(I(b), d) +=! v(b,d) }"
 
@@ -31,18 +53,15 @@ class Rows:
     width: int
     minimum: float
 
-    def ours(self) -> Callable[[], object]:
+    def ours(self, place: Place = Place.CPU) -> Callable[[], object]:
         """A call of ours."""
-        index, values, result = self._arguments()
+        index, values, result = placed(self._arguments(), place)
         f = tc.define(_GRADIENT).single()
         return lambda: f(index, values, result, out=result)
 
-    def peer(self) -> Callable[[], object]:
+    def peer(self, place: Place = Place.CPU) -> Callable[[], object]:
         """A call of PyTorch's."""
-        import torch
-
-        torch.set_num_threads(THREADS)
-        index, values, result = map(torch.from_numpy, self._arguments())
+        index, values, result = tensors(self._arguments(), place)
         index = index.long()
         return lambda: result.zero_().index_add_(0, index, values)
 
@@ -62,17 +81,20 @@ class Histogram:
     bins: int
     minimum: float
 
-    def ours(self) -> Callable[[], object]:
+    def ours(self, place: Place = Place.CPU) -> Callable[[], object]:
         """A call of ours."""
-        numbers = self._numbers()
+        (numbers,) = placed((self._numbers(),), place)
         text = f"def f(int64(N) x) -> (h) {{ h(x(i)) +=! 1 where x(i) in 0:{self.bins} }}"
         f = tc.define(text).single()
         return lambda: f(numbers)
 
-    def peer(self) -> Callable[[], object]:
-        """A call of NumPy's."""
+    def peer(self, place: Place = Place.CPU) -> Callable[[], object]:
+        """A call of NumPy's; on a GPU, of PyTorch's."""
         numbers = self._numbers()
-        return lambda: np.bincount(numbers, minlength=self.bins)
+        if place is Place.CPU:
+            return lambda: np.bincount(numbers, minlength=self.bins)
+        (tensor,) = tensors((numbers,), place)
+        return lambda: tensor.bincount(minlength=self.bins)
 
     def _numbers(self) -> Array:
         return np.random.default_rng(SEED).integers(0, self.bins, self.terms)
@@ -97,14 +119,20 @@ class Sparse:
     columns: int
     minimum: float
 
-    def ours(self) -> Callable[[], object]:
+    def ours(self, place: Place = Place.CPU) -> Callable[[], object]:
         """A call of ours."""
-        arguments = self._arguments()
+        arguments = placed(self._arguments(), place)
         f = tc.define(_SPARSE)["matrix" if self.columns else "vector"]
         return lambda: f(*arguments)
 
-    def peer(self) -> Callable[[], object]:
-        """A call of SciPy's."""
+    def peer(self, place: Place = Place.CPU) -> Callable[[], object]:
+        """A call of SciPy's; on a GPU, of PyTorch's."""
+        if place is Place.CUDA:
+            import torch
+
+            *parts, factor = tensors(self._arguments(), place)
+            sparse = torch.sparse_csr_tensor(*parts, size=(self.rows, self.rows))
+            return lambda: sparse @ factor
         from scipy.sparse import csr_array
 
         bounds, column, values, x = self._arguments()

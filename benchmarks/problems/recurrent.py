@@ -1,4 +1,6 @@
-"""Recurrences beside PyTorch's: an LSTM beside ``torch.nn.LSTM``, a selective scan (Mamba) beside its loop."""
+"""Recurrences beside PyTorch's: an LSTM beside ``torch.nn.LSTM``; a selective scan (Mamba), all shortest paths
+(Floyd-Warshall) and a heat equation beside loops over their steps.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from typing import Final, Protocol
 import numpy as np
 
 import tc
-from benchmarks.problems.indirect import SEED, THREADS, Array
+from benchmarks.problems.indirect import SEED, Array, Place, placed, tensors
 
 _LSTM: Final = """
 def lstm(float(T,B,I) x, float(4,H,I) W, float(4,H,H) U, float(4,H) v, float(B,H) h0, float(B,H) c0) -> (h, c) {
@@ -42,9 +44,9 @@ class Task(Protocol):
     @property
     def minimum(self) -> float: ...
 
-    def ours(self) -> Callable[[], object]: ...
+    def ours(self, place: Place = Place.CPU) -> Callable[[], object]: ...
 
-    def peer(self) -> Callable[[], object]: ...
+    def peer(self, place: Place = Place.CPU) -> Callable[[], object]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,19 +59,18 @@ class Lstm:
     size: int
     minimum: float
 
-    def ours(self) -> Callable[[], object]:
+    def ours(self, place: Place = Place.CPU) -> Callable[[], object]:
         """A call of ours."""
-        arguments = self._arguments()
+        arguments = placed(self._arguments(), place)
         f = tc.define(_LSTM).single()
         return lambda: f(*arguments)
 
-    def peer(self) -> Callable[[], object]:
+    def peer(self, place: Place = Place.CPU) -> Callable[[], object]:
         """A call of PyTorch's."""
         import torch
 
-        torch.set_num_threads(THREADS)
-        x, w, u, bias, h, c = map(torch.from_numpy, self._arguments())
-        layer = torch.nn.LSTM(self.size, self.size)
+        x, w, u, bias, h, c = tensors(self._arguments(), place)
+        layer = torch.nn.LSTM(self.size, self.size, device=place.value)
         with torch.no_grad():
             parameters = dict(layer.named_parameters())
             for own, given in (("weight_ih_l0", w), ("weight_hh_l0", u), ("bias_ih_l0", bias)):
@@ -99,21 +100,20 @@ class SelectiveScan:
     states: int
     minimum: float
 
-    def ours(self) -> Callable[[], object]:
+    def ours(self, place: Place = Place.CPU) -> Callable[[], object]:
         """A call of ours."""
-        arguments = self._arguments()
+        arguments = placed(self._arguments(), place)
         f = tc.define(_SELECTIVE_SCAN).single()
         return lambda: f(*arguments)
 
-    def peer(self) -> Callable[[], object]:
+    def peer(self, place: Place = Place.CPU) -> Callable[[], object]:
         """The loop over steps in PyTorch."""
         import torch
 
-        torch.set_num_threads(THREADS)
-        x, dt, a, p, q = map(torch.from_numpy, self._arguments())
+        x, dt, a, p, q = tensors(self._arguments(), place)
 
         def call() -> object:
-            state = torch.zeros(self.batch, self.channels, self.states)
+            state = torch.zeros(self.batch, self.channels, self.states, device=place.value)
             results = []
             for t in range(self.length):
                 step = dt[:, t, :, None]
@@ -130,3 +130,82 @@ class SelectiveScan:
         dt = random.uniform(0.01, 0.1, channels).astype(np.float32)
         a = -random.uniform(0.5, 2.0, (self.channels, self.states)).astype(np.float32)
         return x, dt, a, p, q
+
+
+_PATHS: Final = """
+def paths(float(N,N) W) -> (D) {
+    D(i,j) = W(i,j)
+    for k in 0:N { D(i,j) min= D(i,k) + D(k,j) }
+}"""
+_HEAT: Final = """
+def heat(float(N) u0) -> (u) {
+    s(0,i) = u0(i)
+    for t in 0:STEPS { s(t+1,i) = 0.5 * s(t,i) + 0.25 * s(t,max(i-1,0)) + 0.25 * s(t,min(i+1,N-1)) }
+    u(i) = s(STEPS,i)
+}"""
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """Lengths of the shortest paths between all of ``nodes`` nodes."""
+
+    name: str
+    nodes: int
+    minimum: float
+
+    def ours(self, place: Place = Place.CPU) -> Callable[[], object]:
+        """A call of ours."""
+        (lengths,) = placed((self._lengths(),), place)
+        f = tc.define(_PATHS).single()
+        return lambda: f(lengths)
+
+    def peer(self, place: Place = Place.CPU) -> Callable[[], object]:
+        """The loop over steps in PyTorch."""
+        import torch
+
+        (lengths,) = tensors((self._lengths(),), place)
+
+        def call() -> object:
+            found = lengths.clone()
+            for k in range(self.nodes):
+                torch.minimum(found, found[:, k, None] + found[k], out=found)
+            return found
+
+        return call
+
+    def _lengths(self) -> Array:
+        return np.random.default_rng(SEED).uniform(0.0, 1.0, (self.nodes, self.nodes)).astype(np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class Heat:
+    """Steps of the heat equation on a line of ``points`` points, whose ends are insulated."""
+
+    name: str
+    points: int
+    steps: int
+    minimum: float
+
+    def ours(self, place: Place = Place.CPU) -> Callable[[], object]:
+        """A call of ours."""
+        (start,) = placed((self._start(),), place)
+        f = tc.define(_HEAT.replace("STEPS", str(self.steps))).single()
+        return lambda: f(start)
+
+    def peer(self, place: Place = Place.CPU) -> Callable[[], object]:
+        """The loop over steps in PyTorch."""
+        import torch
+
+        (start,) = tensors((self._start(),), place)
+
+        def call() -> object:
+            line = start
+            for _ in range(self.steps):
+                left, right = torch.cat((line[:1], line[:-1])), torch.cat((line[1:], line[-1:]))
+                line = 0.5 * line + 0.25 * left + 0.25 * right
+            return line
+
+        return call
+
+    def _start(self) -> Array:
+        return np.random.default_rng(SEED).standard_normal(self.points, np.float32)

@@ -11,7 +11,7 @@ from benchmarks.__main__ import UsageError, main
 from benchmarks.apart import CASES, HEADER, Found, least_time, measure_cases
 from benchmarks.apart import main as measure_one
 from benchmarks.problems.indirect import Histogram, Rows, Sparse
-from benchmarks.problems.recurrent import Lstm, SelectiveScan, Task
+from benchmarks.problems.recurrent import Heat, Lstm, Paths, SelectiveScan, Task
 from tests.turns import one_in
 
 
@@ -27,6 +27,10 @@ def small(case: Task) -> Task:
             return replace(case, steps=3, batch=2, size=5)
         case SelectiveScan():
             return replace(case, batch=1, length=4, channels=3, states=2)
+        case Paths():
+            return replace(case, nodes=7)
+        case Heat():
+            return replace(case, points=9, steps=3)
         case _:
             raise AssertionError(case)
 
@@ -65,7 +69,7 @@ def test_processes_take_turns() -> None:
 
 def test_the_command_names_what_is_slow(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     rows = [Found(CASES[0], 2e-6, 4e-6), Found(CASES[1], 8e-6, 4e-6)]
-    monkeypatch.setattr("benchmarks.apart.measure_cases", lambda rounds, names: iter(rows))
+    monkeypatch.setattr("benchmarks.apart.measure_cases", lambda rounds, names, place: iter(rows))
     with pytest.raises(SystemExit, match=r"^too slow: embedding-10\^6$"):
         main(["apart"])
     head, first, second = capsys.readouterr().out.splitlines()
@@ -89,5 +93,5 @@ def test_cases_are_chosen_by_name(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_one_contender_prints_its_time(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("benchmarks.apart.least_time", lambda call: 0.25)
-    measure_one(["histogram-256", "peer"])
+    measure_one(["histogram-256", "peer", "cpu"])
     assert capsys.readouterr().out == "0.25\n"

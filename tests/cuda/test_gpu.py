@@ -14,11 +14,13 @@ import numpy as np
 import pytest
 
 import tc
+from tc.reference.compare import compare
 from tests.comprehensions.case import Case
 from tests.comprehensions.corpus import CASES
 from tests.cuda.checked import MM, check
 from tests.cuda.frameworks import FRAMEWORKS
 from tests.gpu_cases import OPTIONS
+from tests.polyhedral.gpu.mapping.launched import STEPS
 from tests.short_way import only_the_short_way
 
 pytestmark = pytest.mark.gpu
@@ -79,6 +81,59 @@ def test_repeated_calls_take_the_short_way(name: str) -> None:
         assert MM(*other, out=again) is again
     for result in (found, again):
         assert np.allclose(framework.to_host(result), (a + 1) @ b, atol=1e-4)
+
+
+def agrees(definition: tc.Comprehension, *arrays: np.ndarray, **how: Any) -> np.ndarray:
+    """A call's one result, which is the oracle's."""
+    FRAMEWORKS["own"].require()
+    found: Any = definition(*map(tc.to_device, arrays), target="cuda", **how)
+    (name,) = definition.program.results
+    comparison = compare(definition.oracle(*arrays)[name], found.numpy())
+    assert comparison.ok, str(comparison)
+    return np.asarray(found.numpy())
+
+
+@pytest.mark.parametrize("name", sorted(STEPS))
+def test_steps_are_launched_one_by_one(name: str) -> None:
+    text, shapes = STEPS[name]
+    definition = tc.define(text).single()
+    arrays = [np.float32(0.1) * floats(*shape) for shape in shapes]
+    first = agrees(definition, *arrays)
+    assert definition.compile(*arrays, target="cuda").executable.convention.steps
+    assert np.array_equal(agrees(definition, *arrays), first)
+
+
+@pytest.mark.parametrize("deterministic", [True, False])
+@pytest.mark.parametrize("operator", ["+=", "*=", "min=", "max="])
+@pytest.mark.parametrize("type", ["float", "double", "float16", "int32", "int64", "uint32", "uint64", "uint8", "int16"])
+def test_scatters_agree_with_the_oracle(type: str, operator: str, deterministic: bool) -> None:
+    text = f"def f(int32(B) I, {type}(B,D) x, {type}(V,D) z) -> ({type}(V,D) y) {{ y(I(b), d) {operator}! x(b, d) }}"
+    definition = tc.define(text).single()
+    dtype = np.dtype({"float": "f4", "double": "f8"}.get(type, type))
+    index = random.integers(0, 77, 5000).astype(np.int32)
+    # Products of so many numbers stay finite where most are 1.
+    values = np.where(random.random((5000, 33)) < 0.99, 1, random.integers(1, 4, (5000, 33))).astype(dtype)
+    options = tc.GpuOptions(numerics=tc.Numerics(deterministic=deterministic))
+    given = index, values, np.zeros((77, 33), dtype)
+    first = agrees(definition, *given, options=options)
+    if deterministic:
+        assert np.array_equal(agrees(definition, *given, options=options), first)
+
+
+def test_open_sizes_serve_every_size() -> None:
+    FRAMEWORKS["own"].require()
+    product = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }"
+    scan = "def f(float(N,M) x) -> (y) { y(i,k) +=! x(i,j) where j in 0:k+1, k in 0:M }"
+    for text, bounds, sizes in (
+        (product, ((300, 200), (200, 400)), ((7, 5, 9), (64, 64, 64), (300, 200, 400), (129, 199, 257), (1, 1, 1))),
+        ("def f(float(N,M) x) -> (y) { y(i) +=! x(i,j) }", ((500, 3000),), ((1, 1), (500, 3000), (77, 1025))),
+        (scan, ((9, 5000),), ((9, 5000), (3, 77))),
+    ):
+        definition = tc.define(text).single()
+        definition.compile(*(tuple(map(tc.dynamic, shape)) for shape in bounds), target="cuda")
+        for chosen in sizes:
+            shapes = (chosen[:2], chosen[1:]) if len(bounds) == 2 else (chosen,)
+            agrees(definition, *(floats(*shape) for shape in shapes))
 
 
 def torch_or_skip() -> Any:

@@ -26,7 +26,8 @@ class Split:
 class Share:
     """How a scatter is shared.
 
-    By ``owners`` of ranges of elements, in ``parts`` with results of their own, or by ``atomic`` updates in any order.
+    By ``owners`` of ranges of elements, in ``parts`` with results of their own, or by ``atomic`` updates in any order,
+    of the elements or of those of parts.
     """
 
     statement: str
@@ -40,6 +41,8 @@ class Share:
         return self.atomic or self.owners > 1 or self.parts > 1
 
     def __str__(self) -> str:
+        if self.atomic and self.parts > 1:
+            return f"{self.statement}: atomic updates, in any order, of {self.parts} parts with some of the terms each"
         if self.atomic:
             return f"{self.statement}: atomic updates, in any order"
         if self.parts > 1:
@@ -49,7 +52,7 @@ class Share:
 
 @frozen
 class Shared:
-    """What was done to a scatter, as ``Split`` says; without ``values`` it has owners, or is ``atomic``."""
+    """What was done to a scatter, as ``Split`` says; without ``values`` it has owners, unless it is ``atomic``."""
 
     statement: str
     values: Mapping[str, Expression]

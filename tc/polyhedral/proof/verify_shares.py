@@ -1,10 +1,10 @@
-"""Proof of shared scatters: owners divide the elements among them, parts the terms, and atomic updates nothing.
+"""Proof of shared scatters: owners divide the elements among them, parts the terms.
 
 With owners, the statement is the program's but for a loop over them; every element that data may choose has one owner.
 In parts, the instances correspond to the program's, one for one; each partial result is begun with the neutral element,
-and comes once to its element.  Atomic updates are those of the program, which may come in any order: the operator gives
-the same bits then, and no term needs an element of the target.  That nothing else touches an element meanwhile is for
-``tc.polyhedral.proof.verify``.
+and comes once to its element.  Atomic updates are those of the program, or of parts, which may come in any order: the
+operator gives the same bits then, and no term needs an element of the target.  That nothing else touches an element
+meanwhile is for ``tc.polyhedral.proof.verify``.
 """
 
 from __future__ import annotations
@@ -75,12 +75,16 @@ def find_wrong_share(
             return Counterexample(Violation.CHANGED, statement.name)
         if share is None:
             right = found[0] == statement
+        elif share.atomic and not _may_be_atomic(statement, changed, deterministic=deterministic):
+            right = False
+        elif count == 2:
+            right = found[0].atomic == share.atomic and _are_parts(
+                statement, (found[0], found[1]), share.values, changed, context
+            )
         elif share.atomic:
-            right = _is_atomic(statement, found[0], changed, deterministic=deterministic)
-        elif count == 1:
-            right = _are_owners(statement, found[0], changed, context)
+            right = found[0] == replace(statement, atomic=True)
         else:
-            right = _are_parts(statement, (found[0], found[1]), share.values, changed, context)
+            right = _are_owners(statement, found[0], changed, context)
         if not right:
             return Counterexample(Violation.CHANGED, found[0].name)
     own = {tensor.name: tensor for tensor in specialization.program.tensors}
@@ -88,8 +92,8 @@ def find_wrong_share(
     return Counterexample(Violation.CHANGED, "other statements or tensors") if left or kept != own else None
 
 
-def _is_atomic(statement: Statement, shared: Statement, changed: Specialization, *, deterministic: bool) -> bool:
-    """Whether nothing is new but the mark, and the order of the terms is of no importance, or need not be."""
+def _may_be_atomic(statement: Statement, changed: Specialization, *, deterministic: bool) -> bool:
+    """Whether the order of the terms is of no importance, or need not be."""
     storage = dict(changed.signature.aliases)
     target = storage.get(statement.target, statement.target)
     read = (
@@ -100,8 +104,7 @@ def _is_atomic(statement: Statement, shared: Statement, changed: Specialization,
     )
     kind = computation_type(changed.layouts[statement.target].type).kind
     return (
-        shared == replace(statement, atomic=True)
-        and not statement.atomic
+        not statement.atomic
         and statement.owned is None
         and not any(storage.get(name, name) == target for name in read)
         and statement.reduction in (_SAME_IN_ANY_ORDER if deterministic else _IN_ANY_ORDER).get(kind, ())

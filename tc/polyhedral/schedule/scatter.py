@@ -9,7 +9,8 @@ all of ``I``.  An element has one owner, so its terms come in the same order, ho
 elements and many terms, of which owners would have to look at too many.
 
 Where machines have *atomic* updates, and the result is the same in any order, the statement is marked instead: its
-instances may run at the same time.
+instances may run at the same time.  Updates of one element wait for each other, so where elements are few, they are
+those of parts.
 """
 
 from __future__ import annotations
@@ -57,10 +58,10 @@ def share_scatters(
         share = by_name.get(statement.name)
         if share is None:
             statements.append(statement)
-        elif share.atomic:
-            statements.append(sharing.atomic(statement))
         elif share.parts > 1:
             statements += sharing.in_parts(statement, share)
+        elif share.atomic:
+            statements.append(sharing.atomic(statement))
         else:
             statements.append(sharing.owned(statement, share))
     program = replace(specialization.program, tensors=tuple(sharing.tensors), statements=tuple(statements))
@@ -160,7 +161,7 @@ class _Sharing:
             IteratorReference(step),
         )
         values = {chosen.name: number}
-        self.done.append(Shared(statement.name, values))
+        self.done.append(Shared(statement.name, values, share.atomic))
         split = map_statement(statement, lambda expression: in_terms_of(expression, values))
         conditions = split.conditions
         if length != rounds * share.parts:
@@ -181,6 +182,7 @@ class _Sharing:
             subscripts=(IteratorReference(part), *filter(scatters, split.subscripts), *kept),
             initialize=True,
             value=float32_term(split.value) if split.value.type.is_half else split.value,
+            atomic=share.atomic,
             origin=origin,
         )
         elements = (own for own, old in zip(whole.subscripts, statement.subscripts, strict=True) if scatters(old))

@@ -1,7 +1,7 @@
 """How scatters are shared, by default or as options say.
 
-Whether there are parts, and how many, only sizes decide: partial results change the order of additions, and bits must
-not depend on a machine.  How many owners there are matters to time alone.
+Whether there are parts of sums in order, and how many, only sizes decide: partial results change the order of
+additions, and bits must not depend on a machine.  How many owners there are matters to time alone.
 """
 
 from __future__ import annotations
@@ -30,6 +30,9 @@ _WORTH_SHARING: Final = 1 << 14
 _LOOK: Final = 8
 _FURTHER: Final = 32
 _MOST_CHUNKS: Final = 4
+# Elements whose atomic updates seldom wait for each other, and terms that are enough to make so many.
+_ELEMENTS_APART: Final = 1 << 14
+_TERMS_APART: Final = 1 << 16
 
 
 @frozen
@@ -86,9 +89,10 @@ def _may_be_dealt(statement: Statement, specialization: Specialization) -> bool:
 def _share(statement: Statement, specialization: Specialization, options: ScheduleOptions, sharers: Sharers) -> Share:
     name, loop, owners = statement.name, dealt(statement), sharers.owners
     open_ = options.scatter_owners is None and options.scatter_parts is None
-    if open_ and _may_be_atomic(statement, specialization, sharers):
-        return Share(name, atomic=True)
     extents = extents_of(statement, specialization)
+    if open_ and _may_be_atomic(statement, specialization, sharers):
+        dealt_to = 1 if loop is None or extents is None else _atomic_parts(extents, length_of(loop) or 0)
+        return Share(name, parts=dealt_to, atomic=True)
     if _may_be_dealt(statement, specialization) and loop is not None and extents is not None:
         dealt_to = options.scatter_parts
         if dealt_to is None and options.scatter_owners is None:
@@ -126,6 +130,18 @@ def _may_be_atomic(statement: Statement, specialization: Specialization, sharers
 def _same_in_any_order(reduction: Reduction, type: ScalarType) -> bool:
     """Whether the result has the same bits: integers wrap around, and of extremes even zeros are ordered."""
     return type.is_integer or (type.is_floating and reduction in (Reduction.MINIMUM, Reduction.MAXIMUM))
+
+
+def _atomic_parts(extents: Extents, length: int) -> int:
+    """Parts that have enough elements for atomic updates not to wait for each other; 1 where terms are too few."""
+    parts = 1
+    if extents.terms * extents.width < _TERMS_APART:
+        return parts
+    while parts * extents.elements * extents.width < _ELEMENTS_APART:
+        parts *= 2
+        if not _pays(parts, extents, length):
+            return parts // 2
+    return parts
 
 
 def _powers(most: int) -> Iterator[int]:

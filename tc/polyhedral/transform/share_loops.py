@@ -21,6 +21,7 @@ from tc.base.frozen import frozen
 from tc.base.grid import MOST_THREADS_ALONG
 from tc.language.isl.pieces import sets_of
 from tc.polyhedral.analysis.extents import extent_of
+from tc.polyhedral.ir.loops import LANES
 from tc.polyhedral.ir.tree import Band, Extension, Leaf, Member, Node, Sequence, statement_names
 from tc.polyhedral.transform.tile import OUTERMOST_FIRST, ChooseCuts, Cut, is_counted
 from tc.targets.machine import GpuMachine
@@ -59,9 +60,10 @@ class Row:
 def inner_loops(node: Node, domain: isl.UnionSet) -> dict[str, Row]:
     """For the statements below, the innermost loop whose iterations may run at the same time, if there is one.
 
-    Statements that are in a loop together share it, or else those that have another one inside of it share that, and
-    there is none for the others: if each of them chose for itself, all threads would go through the iterations of a
-    loop that only one of them has something to do in.
+    A longer one around it is theirs where it has fewer iterations than a warp has threads.  Statements that are in a
+    loop together share it, or else those that have another one inside of it share that, and there is none for the
+    others: if each of them chose for itself, all threads would go through the iterations of a loop that only one of
+    them has something to do in.
     """
     match node:
         case Leaf():
@@ -76,11 +78,14 @@ def inner_loops(node: Node, domain: isl.UnionSet) -> dict[str, Row]:
             inside = inner_loops(child, domain)
             extents = [extent_of(member.function, domain) for member in members]
             shared = [n for n, member in enumerate(members) if member.coincident and extents[n] > 1]
-            if inside or not shared:
+            if not shared:
                 return inside
             last = shared[-1]
             groups = extents[last - 1] if members[last].in_group else 1
-            return dict.fromkeys(statement_names(domain), Row(members[last], groups * extents[last]))
+            own = Row(members[last], groups * extents[last])
+            # Loops inside that have too little to do for a warp leave a longer one around them to the threads.
+            longest = max((row.extent for row in inside.values()), default=0)
+            return inside if longest >= min(LANES, own.extent) else dict.fromkeys(statement_names(domain), own)
         case Extension():
             raise AssertionError("buffers are placed in mapped trees, so mapping comes first")
         case _:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import islpy as isl
+import numpy as np
 import pytest
 
 import tc
@@ -86,6 +87,48 @@ def test_extremes_of_all_numbers_may_be_atomic(type: str) -> None:
     original = specialized(type, "y(I(b)) min=! v(b)")
     with isl_context() as context:
         assert find_wrong_share(original, *share_scatters(original, (ATOMIC,)), context) is None
+
+
+PARTS = replace(ATOMIC, parts=4)
+
+
+@pytest.mark.parametrize("type", ["int32", "uint64"])
+def test_parts_may_be_atomic_too(type: str) -> None:
+    original = specialized(type, "y(I(b)) +=! v(b)")
+    with isl_context() as context:
+        changed, shared = share_scatters(original, (PARTS,))
+        assert [statement.atomic for statement in changed.program.statements] == [True, False]
+        assert find_wrong_share(original, changed, shared, context) is None
+
+
+def test_parts_that_depend_on_the_order_are_refused() -> None:
+    original = specialized("float", "y(I(b)) +=! v(b)")
+    with isl_context() as context:
+        changed, shared = share_scatters(original, (PARTS,))
+        assert find_wrong_share(original, changed, shared, context) == Counterexample(Violation.CHANGED, "S0")
+        assert find_wrong_share(original, changed, shared, context, deterministic=False) is None
+
+
+def marked(atomic: bool) -> Callable[[Program], Program]:
+    """The partial results, as they are not to be marked."""
+    return scatter(lambda own: replace(own, atomic=atomic and own.initialize and own.target != "y"))
+
+
+@pytest.mark.parametrize("share", [PARTS, replace(PARTS, atomic=False)], ids=["atomic", "in order"])
+def test_parts_are_marked_as_they_are_said_to_be(share: Share) -> None:
+    assert refused(COUNTS, share, marked(not share.atomic))
+
+
+def test_where_elements_are_few_parts_are_updated() -> None:
+    f = tc.define("def f(uint8(N) x) -> (h) { h(x(i)) +=! 1 where x(i) in 0:256 }").single()
+    numbers = np.random.default_rng(0).integers(0, 256, 100001).astype(np.uint8)
+    for terms, expected in ((65535, ""), (65536, " of 32 parts with some of the terms each"), (100001, " of 32 parts")):
+        kernel = f.compile((terms,), target="emulator")
+        text = next(stage.text for stage in kernel.stages if stage.name == "scatters")
+        assert text.startswith(f"S0: atomic updates, in any order,{expected}" if expected else "S0: atomic updates")
+        assert ("parts" in text) == bool(expected)
+        found = f(numbers[:terms], target="emulator")
+        np.testing.assert_array_equal(found, np.bincount(numbers[:terms], minlength=256))
 
 
 def side_by_side(scop: Scop) -> ScheduleTree:

@@ -14,7 +14,7 @@ from tc.base.frozen import frozen
 from tc.language.program.affine_form import coefficient
 from tc.language.program.program import Expression, iterators_in
 from tc.polyhedral.analysis.extents import extent_of, volume
-from tc.polyhedral.analysis.reads import value_reads
+from tc.polyhedral.analysis.reads import data_ranges, value_reads
 from tc.polyhedral.analysis.reuse import product_loops
 from tc.polyhedral.analysis.strides import is_turned, iterator_of, stride
 from tc.polyhedral.ir.scop import Scop, ScopStatement, layouts_of
@@ -226,11 +226,11 @@ def _part(extent: int, most: int) -> int:
 
 
 def _product(scop: Scop, machine: GpuMachine, domain: isl.UnionSet) -> _Product | None:
-    """That of the heaviest statement, if it reduces often enough."""
+    """That of the heaviest statement, if it reduces often enough, and not over a range of each point's own."""
     names = statement_names(domain)
     heaviest = max(names, key=lambda name: volume(isl.UnionSet.from_set(scop.statement(name).domain)))
     statement = scop.statement(heaviest)
-    if not statement.accumulates:
+    if not statement.accumulates or data_ranges(statement.body):
         return None
     kept = math.prod(layouts_of(scop)[statement.body.target].shape)
     if volume(isl.UnionSet.from_set(statement.domain)) < LEAST_STEPS * kept:
