@@ -27,6 +27,7 @@ from tc.polyhedral.gpu.mapping.grid_defaults import default_tiles
 from tc.polyhedral.gpu.mapping.linearize_rows import linearize_rows
 from tc.polyhedral.gpu.mapping.map_to_grid import grid_cuts, map_to_grid
 from tc.polyhedral.gpu.mapping.mark_reductions import mark_reductions
+from tc.polyhedral.gpu.mapping.part_nests import part_nests
 from tc.polyhedral.gpu.promotion.promote_operands import promote_operands
 from tc.polyhedral.gpu.promotion.promote_private import promote_private
 from tc.polyhedral.gpu.promotion.promote_shared import SharedRoom, promote_shared
@@ -195,6 +196,12 @@ def _unroll_in_threads(tree: ScheduleTree, scop: Scop, options: GpuOptions, _mac
     return unroll_tree(tree, options.schedule.unroll), scop
 
 
+def _part_nests(tree: ScheduleTree, scop: Scop, options: GpuOptions, machine: GpuMachine) -> State:
+    chosen = options.schedule.tile is not None or options.grid is not None or options.block is not None
+    together = chosen or options.schedule.fusion is Fusion.MAXIMAL
+    return (tree if together else part_nests(tree, scop, machine)), scop
+
+
 def _linearize_rows(tree: ScheduleTree, scop: Scop, options: GpuOptions, _machine: GpuMachine) -> State:
     sizes = (options.schedule.tile, options.block, options.grid)
     return linearize_rows(tree, scop, max(len(own or ()) for own in sizes)), scop
@@ -213,6 +220,7 @@ PROMOTING_RESULTS: Final = ("promote", "promote private")
 JOINING_ROWS: Final = "linearize rows"
 
 GRID_PASSES: Final[Passes[ScheduleTree, GpuOptions, GpuMachine]] = (
+    ("part nests", _part_nests),
     (JOINING_ROWS, _linearize_rows),
     ("gather nests", _gather_nests),
     (MAP, _map),

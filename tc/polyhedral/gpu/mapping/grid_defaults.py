@@ -225,6 +225,12 @@ def _part(extent: int, most: int) -> int:
     return next(iter(vectors or fitting), most)
 
 
+def is_tiled_product(scop: Scop, machine: GpuMachine, band: Band, domain: isl.UnionSet) -> bool:
+    """Whether the heaviest statement is a product of two loops of a band, whose tiles share operands."""
+    product = None if inner_loops(band.child, domain) else _product(scop, machine, domain)
+    return product is not None and product.tile([m for m in band.members if m.coincident]) is not None
+
+
 def _product(scop: Scop, machine: GpuMachine, domain: isl.UnionSet) -> _Product | None:
     """That of the heaviest statement, if it reduces often enough, and not over a range of each point's own."""
     names = statement_names(domain)
