@@ -64,7 +64,7 @@ class _Parting:
                 assert_never(node)
 
     def band(self, band: Band, domain: isl.UnionSet) -> Node:
-        if are_worth_launches(band, domain, self.machine.block_threads):
+        if self.are_launched(band, domain):
             steps = extent_of(band.members[0].function, domain)
             return replace(band, child=replace(self, steps=steps).visit(band.child, domain))
         plain = all(m.coincident and m.kind is LoopKind.SEQUENTIAL and not m.split for m in band.members)
@@ -77,11 +77,17 @@ class _Parting:
                     return self.visit(Sequence(tuple(_with_loops(band.members, run) for run in runs)), domain)
             case Band(members, permutable, child) if not any(member.coincident for member in members):
                 exchanged = Band(members, permutable, _merged(band.members, child))
-                if are_worth_launches(exchanged, domain, self.machine.block_threads):
+                steps = extent_of(members[0].function, domain)
+                long = volume(domain) > _WORTH_PARTING * self.threads(band, domain) * steps
+                if long and self.are_launched(exchanged, domain):
                     return self.band(exchanged, domain)
             case _:
                 pass
         return band
+
+    def are_launched(self, band: Band, domain: isl.UnionSet) -> bool:
+        """Whether each iteration of the outermost loop is launched; those of loops inside of it are not."""
+        return self.steps == 1 and are_worth_launches(band, domain, self.machine.block_threads)
 
     def runs(self, band: Band, branches: tuple[Filter, ...], domain: isl.UnionSet) -> Iterator[tuple[Filter, ...]]:
         """The branches that gain from it on their own, and those between them together."""
