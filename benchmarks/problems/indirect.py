@@ -133,8 +133,8 @@ class Sparse:
         if place is Place.CUDA:
             import torch
 
-            *parts, factor = tensors(self._arguments(), place)
-            sparse = torch.sparse_csr_tensor(*parts, size=(self.rows, self.rows))
+            rows, columns, elements, factor = tensors(self._arguments(), place)
+            sparse = torch.sparse_csr_tensor(rows, columns, elements, size=(self.rows, self.rows))
             return lambda: sparse @ factor
         from scipy.sparse import csr_array
 

@@ -155,10 +155,12 @@ class _Sharing:
         rounds = -(-length // share.parts)
         taken = {iterator.name for iterator in statement.iterators}
         part, step = fresh_name(f"{chosen.name}_part", taken), fresh_name(f"{chosen.name}_step", taken)
+        # Neighbouring threads update other parts, and one thread reads a run.
+        slow, fast, run = (step, part, share.parts) if share.atomic else (part, step, rounds)
         number = _binary(
             BinaryOperator.ADD,
-            _binary(BinaryOperator.MULTIPLY, _literal(rounds), IteratorReference(part)),
-            IteratorReference(step),
+            _binary(BinaryOperator.MULTIPLY, _literal(run), IteratorReference(slow)),
+            IteratorReference(fast),
         )
         values = {chosen.name: number}
         self.done.append(Shared(statement.name, values, share.atomic))
@@ -169,7 +171,9 @@ class _Sharing:
             conditions = (*conditions, inside)
         counted = IterationVariable(part, _literal(0), _literal(share.parts))
         steps = IterationVariable(step, _literal(0), _literal(rounds))
-        iterators = (counted, *(steps if old.name == chosen.name else old for old in split.iterators))
+        place = next(n for n, old in enumerate(split.iterators) if old.name == chosen.name)
+        before, after = split.iterators[:place], split.iterators[place + 1 :]
+        iterators = (*before, steps, counted, *after) if share.atomic else (counted, *before, steps, *after)
         kept = tuple(IteratorReference(iterator.name) for iterator in written_iterators(statement))
         whole = over_elements(statement, self.program.tensor(statement.target).shape)
         partials = self.partials(statement, share.parts)

@@ -12,7 +12,7 @@ from typing import Final
 from tc.base.errors import OptionsError
 from tc.base.frozen import frozen
 from tc.base.types import ScalarType, computation_type
-from tc.language.program.program import Reduction, Statement, reads_in
+from tc.language.program.program import IterationVariable, Reduction, Statement, reads_in
 from tc.language.program.specialization import Specialization
 from tc.polyhedral.ir.splits import Share
 from tc.polyhedral.schedule.scatter import Extents, dealt, extents_of, length_of, scattering
@@ -91,8 +91,7 @@ def _share(statement: Statement, specialization: Specialization, options: Schedu
     open_ = options.scatter_owners is None and options.scatter_parts is None
     extents = extents_of(statement, specialization)
     if open_ and _may_be_atomic(statement, specialization, sharers):
-        dealt_to = 1 if loop is None or extents is None else _atomic_parts(extents, length_of(loop) or 0)
-        return Share(name, parts=dealt_to, atomic=True)
+        return Share(name, parts=_atomic_parts(extents, loop), atomic=True)
     if _may_be_dealt(statement, specialization) and loop is not None and extents is not None:
         dealt_to = options.scatter_parts
         if dealt_to is None and options.scatter_owners is None:
@@ -132,10 +131,10 @@ def _same_in_any_order(reduction: Reduction, type: ScalarType) -> bool:
     return type.is_integer or (type.is_floating and reduction in (Reduction.MINIMUM, Reduction.MAXIMUM))
 
 
-def _atomic_parts(extents: Extents, length: int) -> int:
+def _atomic_parts(extents: Extents | None, loop: IterationVariable | None) -> int:
     """Parts that have enough elements for atomic updates not to wait for each other; 1 where terms are too few."""
-    parts = 1
-    if extents.terms * extents.width < _TERMS_APART:
+    parts, length = 1, 0 if loop is None else length_of(loop) or 0
+    if extents is None or extents.terms * extents.width < _TERMS_APART:
         return parts
     while parts * extents.elements * extents.width < _ELEMENTS_APART:
         parts *= 2
