@@ -13,6 +13,7 @@ _PASSES: Final = (
     *("register tile", "tile", "vectorize", "parallelize", "chunk steps", "promote", "unroll"),
     *(
         "linearize rows",
+        "part nests",
         "gather nests",
         "map",
         "drop degenerate loops",
