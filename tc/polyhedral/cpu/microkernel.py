@@ -44,7 +44,6 @@ _PACK: Final = 1.0  # one element copied into another order
 _LATENCY: Final = 4.0  # a multiply-add waits so long for the one before in the same register
 _NARROW: Final = 0.55  # a vector of half the width or less
 _PARTIAL: Final = 6.0  # a tile with fewer rows or lanes than the others, against a full one
-_FIRST_CACHE: Final = 1 << 15  # bytes
 # Registers in which compilers keep elements that several steps of a sliding window read.
 _SLIDING: Final = 7
 # Carries of a scan that are added to side by side, where there are many rows, and where there are few.
@@ -60,6 +59,8 @@ _MOST_ROWS: Final = 16
 # What the lanes of a register tile read during a whole reduction: up to this many bytes of it stay in a second-level
 # cache, beside what streams by.
 RESIDENT: Final = 1 << 18
+# Bytes of a first-level cache.
+FIRST_CACHE: Final = 1 << 15
 # Beyond that: rows and columns of a tile of register tiles, and the steps of the reduction in one piece.
 PANEL: Final = 256
 STEPS: Final = 256
@@ -356,7 +357,7 @@ class _Model:
                 lines += own
                 cycles += own * (_FETCHED if whole * self.itemsize <= RESIDENT else _FETCHED_FAR)
         piece = STEPS if self._in_panels(sizes[lane]) else self.steps
-        return cycles if lines * LINE_BYTES * piece >= _FIRST_CACHE else 0.0
+        return cycles if lines * LINE_BYTES * piece >= FIRST_CACHE else 0.0
 
     def beside(self, tile: MicroKernel) -> int:
         """Rows side by side in memory; of equal tiles, one with fewer of them asks for more of it at a time."""

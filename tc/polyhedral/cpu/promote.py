@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from collections.abc import Sequence as Items
 from dataclasses import replace
 from functools import partial
@@ -20,20 +20,20 @@ import islpy as isl
 
 from tc.base.frozen import frozen
 from tc.base.remembered import Remembered
-from tc.base.types import ScalarType
 from tc.language.isl.affine import isl_name
-from tc.language.program.program import Read
-from tc.language.program.specialization import Layout
+from tc.language.program.program import Read, iterators_in
 from tc.polyhedral.analysis.box import Box, bounding_box, own_space
 from tc.polyhedral.analysis.extents import extent_of
-from tc.polyhedral.analysis.linearize import linearize_last
 from tc.polyhedral.analysis.pack import worth_packing
 from tc.polyhedral.analysis.paths import paths_below
 from tc.polyhedral.analysis.reads import has_affine_subscripts, program_names, touches, value_reads
 from tc.polyhedral.analysis.scattered import is_scatter
 from tc.polyhedral.analysis.strides import iterator_of, stride
 from tc.polyhedral.cpu.chunk_steps import runs_steps
+from tc.polyhedral.cpu.copy_loops import copy_loops
+from tc.polyhedral.cpu.microkernel import FIRST_CACHE
 from tc.polyhedral.ir.loops import LoopKind
+from tc.polyhedral.ir.panels import Panels
 from tc.polyhedral.ir.scop import Scop, ScopStatement, layouts_of
 from tc.polyhedral.ir.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence, statement_names
 from tc.polyhedral.transform.promotion import (
@@ -72,7 +72,8 @@ class Room:
 def promote_tree(tree: ScheduleTree, scop: Scop, room: Room) -> tuple[ScheduleTree, Scop]:
     """The tree with its promotions, and the scop with the copies and the promoted accesses."""
     promoter = _CpuPromoter(scop, room)
-    promoter.lanes = dict(_lanes(tree.root, tree.domain, scop))
+    for name, iterator, width in _lanes(tree.root, tree.domain, scop):
+        promoter.lanes[name], promoter.widths[name] = iterator, width
     root = promoter.visit(tree.root, tree.domain, ())
     return replace(tree, root=root), promoter.scop
 
@@ -88,12 +89,17 @@ class _Operand:
 
 
 class _CpuPromoter:
-    """Visits the tree; ``scop`` gains the copies and the promoted accesses on the way."""
+    """Visits the tree; ``scop`` gains the copies and the promoted accesses on the way.
+
+    ``lanes``, ``widths``: of reductions with independent lanes, the iterator that these lie along, and how many there
+    are in a register tile.
+    """
 
     def __init__(self, scop: Scop, room: Room) -> None:
         self.scop = scop
         self.room = room
         self.lanes: dict[str, str] = {}
+        self.widths: dict[str, int] = {}
         self.worth: Final = Remembered[tuple[int, ...]]()
         self.extents: Final = Remembered[int]()
 
@@ -170,11 +176,28 @@ class _CpuPromoter:
         buffer = f"packed{len(self.scop.promotions)}_{found.original.tensor}"
         order = lanes_last(found.original.subscripts, self.lanes[found.statement])
         accesses = (Access(found.statement, found.read),)
-        promoted = promote_accesses(
-            self.scop, Footprint(accesses, prefix, found.box), Placement(buffer, order), stored=False
-        )
+        placement = self.in_panels(found, Placement(buffer, order))
+        promoted = promote_accesses(self.scop, Footprint(accesses, prefix, found.box), placement, stored=False)
         self.scop = promoted.scop
         return promoted
+
+    def in_panels(self, found: _Operand, placement: Placement) -> Placement:
+        """The placement in panels as wide as a register tile, each of which lies in the order of the reduction's steps
+        (Goto and van de Geijn, Section 4.2.3), where the operand is wider, and larger than a first-level cache.
+        """
+        box, size = found.box, self.widths.get(found.statement, 0)
+        *outer, lane = placement.order
+        if math.prod(box.extents) * layouts_of(self.scop)[found.original.tensor].type.itemsize <= FIRST_CACHE:
+            return placement
+        begins = (box.offsets[lane][0], *box.offsets[lane][1])
+        if size < 2 or box.steps[lane] != 1 or box.extents[lane] <= size or any(n % size for n in begins):
+            return placement
+        kept = iterators_in(self.scop.statement(found.statement).body.subscripts)
+        steps = [d for d in outer if not iterators_in((found.original.subscripts[d],)) & kept]
+        if not steps:
+            return placement
+        order = (*(d for d in outer if d not in steps), len(box.extents), *steps, lane)
+        return replace(placement, order=order, panels=Panels(lane, size))
 
     def packable(self, domain: isl.UnionSet, prefix: tuple[Member, ...], times: int) -> _Operand | None:
         """What ``pack`` packs."""
@@ -371,65 +394,11 @@ def _has_parallel(node: Node) -> bool:
             assert_never(node)
 
 
-def _lanes(node: Node, domain: isl.UnionSet, scop: Scop) -> Iterator[tuple[str, str]]:
-    """For every reduction with independent lanes, the iterator that they lie along."""
+def _lanes(node: Node, domain: isl.UnionSet, scop: Scop) -> Iterator[tuple[str, str, int]]:
+    """For every reduction with independent lanes, the iterator that they lie along, and how many a tile has."""
     for name, members in paths_below(node, domain):
         lanes = [member for member in members if member.kind is LoopKind.VECTOR]
         body = scop.statement(name).body
         iterator = iterator_of(lanes[-1].function, body) if lanes else None
         if iterator is not None and body.reduction is not None:
-            yield name, iterator
-
-
-# Blocks of this many elements in two dimensions of a copy that turns rows into columns stay in the first cache.
-_BLOCK = 16
-
-
-def copy_loops(
-    copy: ScopStatement, depth: int, order: Items[int], layouts: Mapping[str, Layout], *, lanes: bool, registers: bool
-) -> Node:
-    """Loops over the local subscripts, in the order of the buffer's dimensions, its contiguous one innermost.
-
-    ``registers``: the buffer is a register tile.  Else dimensions that lie end to end are walked as one.
-    """
-    local = isl.LocalSpace.from_space(copy.domain.get_space())
-    kind = LoopKind.REGISTER if registers else LoopKind.SEQUENTIAL
-    members: tuple[Member, ...] = ()
-    for dimension in order:
-        affine = isl.Aff.var_on_domain(local, isl.dim_type.set, depth + dimension)
-        function = isl.UnionPwAff.from_pw_aff(isl.PwAff.from_aff(affine))
-        members = (*members, Member(function, coincident=True, kind=kind))
-    if not members:
-        return Leaf()
-    own = isl.UnionSet.from_set(copy.domain)
-    *outer, last = members
-    if registers:
-        # Rows that lie side by side in the tensor stand next to the lanes, so that they can be stored as columns.
-        outer.sort(key=lambda m: (extent_of(m.function, own) > 1, _step(m, copy, layouts) == 1))
-        members = (*outer, replace(last, kind=LoopKind.VECTOR) if lanes else last)
-    elif list(order) != sorted(order):
-        outer = [m for m in linearize_last(tuple(outer), (copy,), layouts, 0) if extent_of(m.function, own) > 1]
-        members = (*outer, last)
-        if layouts[copy.body.target].type not in (ScalarType.FLOAT32, ScalarType.FLOAT64) and outer:
-            members = (*outer[:-1], *_blocks((outer[-1], last)))
-    else:
-        *outer, last = linearize_last(members, (copy,), layouts, 0)
-        members = (*outer, replace(last, kind=LoopKind.VECTOR) if lanes else last)
-    return Band(members, permutable=True, child=Leaf())
-
-
-def _step(member: Member, copy: ScopStatement, layouts: Mapping[str, Layout]) -> int | None:
-    """How far the tensor's element moves along a local subscript."""
-    iterator = iterator_of(member.function, copy.body)
-    tensors = [(copy.body.target, copy.body.subscripts)]
-    if isinstance(copy.body.value, Read):
-        tensors.append((copy.body.value.tensor, copy.body.value.subscripts))
-    outside = next((t, s) for t, s in tensors if not any(a.buffer == t for a in copy.promoted))
-    return None if iterator is None else stride(outside[1], layouts[outside[0]], iterator)
-
-
-def _blocks(members: tuple[Member, Member]) -> tuple[Member, ...]:
-    """Both loops in blocks, for types that no vector code turns."""
-    size = isl.Val.int_from_si(members[0].function.get_ctx(), _BLOCK)
-    tiles = (replace(m, function=m.function.scale_down_val(size).floor()) for m in members)
-    return (*tiles, *(replace(m, function=m.function.mod_val(size)) for m in members))
+            yield name, iterator, extent_of(lanes[-1].function, domain)

@@ -16,7 +16,7 @@ from tc.polyhedral.execution.launches import launched_nests
 from tc.polyhedral.execution.loop_execution import loop_paths
 from tc.polyhedral.ir.loops import Allocation, Barrier, Buffer, Loop, LoopKind, LoopTree
 from tc.polyhedral.ir.scop import Scop
-from tc.polyhedral.transform.promotion import bytes_of
+from tc.polyhedral.transform.buffer_layouts import bytes_of
 
 
 @dataclass(frozen=True)

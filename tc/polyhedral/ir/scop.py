@@ -25,6 +25,7 @@ from tc.polyhedral.ir.elements import at_elements, element_instances, element_na
 from tc.polyhedral.ir.gathered import Gathered
 from tc.polyhedral.ir.lazy_attribute import LazyAttribute
 from tc.polyhedral.ir.loops import Buffer, StatementBody
+from tc.polyhedral.ir.panels import Panels, in_panels
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,7 @@ class PromotedAccess:
 
     ``location``: ``{ instance -> buffer[prefix, local] }``; the buffer is a new one for every value of the prefix, or,
     with a ``rotation``, a slot of one.  ``element``: ``{ instance -> tensor[element] }``, what it stands for.
+    ``panels``: those of the buffer.
     """
 
     location: isl.Map
@@ -51,6 +53,7 @@ class PromotedAccess:
     reads: bool
     writes: bool
     rotation: Rotation | None = None
+    panels: Panels | None = None
 
     @LazyAttribute
     def buffer(self) -> str:
@@ -72,6 +75,8 @@ class PromotedAccess:
     def place(self) -> isl.Map:
         """``{ instance -> [subscripts] }``: where in the array that is allocated."""
         location = self.location.reset_tuple_id(isl.dim_type.out)
+        if self.panels is not None:
+            return in_panels(location.project_out(isl.dim_type.out, 0, self.depth), self.panels)
         if self.rotation is None:
             return location.project_out(isl.dim_type.out, 0, self.depth)
         subscripts = isl.MultiAff.identity_on_domain_space(location.get_space().range())
@@ -118,7 +123,7 @@ class Promotion:
 
     ``elements``: ``{ buffer[prefix, local] -> tensor[element] }``.  ``loads`` and ``stores``: the copy statements by
     name, if there are any.  ``gathered``: in place of a tensor's, what a read finds by an index.  ``registers``: the
-    buffer is a register tile.
+    buffer is a register tile.  ``panels``: what its array is cut into.
     """
 
     buffer: Buffer
@@ -128,6 +133,7 @@ class Promotion:
     rotation: Rotation | None = None
     gathered: Gathered | None = None
     registers: bool = False
+    panels: Panels | None = None
 
     @property
     def tensor(self) -> str:

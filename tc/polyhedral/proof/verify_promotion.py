@@ -275,6 +275,8 @@ def _check_scopes(scop: Scop, promotion: Promotion, execution: Execution) -> Cou
     for statement, access in _uses(scop, promotion):
         if access.rotation != promotion.rotation:
             return Counterexample(Violation.WRONG_SCOPE, f"{access.rotation} instead of {promotion.rotation}")
+        if access.panels != promotion.panels:
+            return Counterexample(Violation.WRONG_SCOPE, f"{access.panels} instead of {promotion.panels}")
         prefix = access.prefix
         if access.rotation is not None:  # all iterations of the last member share one array
             prefix = prefix.project_out(isl.dim_type.out, access.depth - 1, 1)

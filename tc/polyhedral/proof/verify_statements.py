@@ -156,7 +156,14 @@ def _is_copy(copy: ScopStatement, scop: Scop) -> bool:
         return False
     frame = Frame(scop.context, copy.name, own, sizes=scop.sizes, within=copy.domain)
     # In the array that the values of the prefix choose.
-    subscripts = (*_references(own[: access.depth]), *local[len(slot) :])
+    within = local[len(slot) :]
+    if access.panels is not None:
+        names = own[access.depth :]
+        cut = access.panels.dimension
+        if len(slot) != 2 or within != _references([*names[:cut], *names[cut + 1 :]]):
+            return False
+        within = _references(names)
+    subscripts = (*_references(own[: access.depth]), *within)
     return (
         len(subscripts) == access.depth + width
         and _is_access(access.element, tensor, outer, shapes[tensor], frame)
@@ -193,6 +200,7 @@ def _is_copy_of_copy(copy: ScopStatement, promotion: Promotion, scop: Scop) -> b
     return bool(
         (source.reads, source.writes, own.reads, own.writes) == (True, False, False, True)
         and promotion.rotation is None
+        and promotion.panels is None
         and promotion.gathered is None
         and body.value == Read(source.buffer, _references(body.iterators[count:]), first.buffer.layout.type)
         and (body.target, body.subscripts) == (promotion.buffer.name, subscripts[own.depth :])

@@ -6,10 +6,8 @@ extension that copies what is read in and what is written out, and a layout for 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence as Items
 from dataclasses import dataclass, replace
-from typing import Final
 
 import islpy as isl
 
@@ -31,7 +29,8 @@ from tc.polyhedral.analysis.box import Box, box_elements, prefix_map
 from tc.polyhedral.analysis.reads import has_affine_subscripts, program_names, touches, value_reads
 from tc.polyhedral.analysis.scattered import is_scatter
 from tc.polyhedral.ir.gathered import Gathered
-from tc.polyhedral.ir.loops import LINE_BYTES, Buffer, Sharing, StatementBody
+from tc.polyhedral.ir.loops import Buffer, Sharing, StatementBody
+from tc.polyhedral.ir.panels import Panels
 from tc.polyhedral.ir.scop import (
     PromotedAccess,
     Promotion,
@@ -42,6 +41,7 @@ from tc.polyhedral.ir.scop import (
     reads_by_position,
 )
 from tc.polyhedral.ir.tree import Member
+from tc.polyhedral.transform.buffer_layouts import ordered_strides, padded_layout, panel_layout
 from tc.polyhedral.transform.fill import fill
 
 
@@ -88,7 +88,8 @@ class Placement:
     ``order``: of its dimensions, from the outermost one to the contiguous one.  ``sharing``: which threads have one
     array together.  ``padding``: elements added to every row; None adds what suits the caches of processors to what is
     only read.  ``rotation``: of the buffer, which is then one for all iterations of the last member of the prefix.
-    ``registers``: it is a register tile.
+    ``registers``: it is a register tile.  ``panels``: of a dimension; their number is one more in ``order``, behind
+    all others of the box.
     """
 
     name: str
@@ -97,14 +98,17 @@ class Placement:
     padding: int | None = None
     rotation: Rotation | None = None
     registers: bool = False
+    panels: Panels | None = None
 
     def layout(self, type: ScalarType, box: Box, *, written: bool) -> Layout:
         """How the elements of the box lie in the buffer; ``written``: whether a statement writes some of them."""
         if self.sharing is Sharing.LANES:
             # Each thread has its elements of the last dimension in an array of its own.
             return Layout(type, box.extents, (*contiguous_strides(box.extents[:-1]), 0))
+        if self.panels is not None:
+            return panel_layout(type, box, self.order, self.panels)
         if self.padding is None:
-            return Layout(type, box.extents, _ordered_strides(box.extents, self.order, pad=not written))
+            return Layout(type, box.extents, ordered_strides(box.extents, self.order, pad=not written))
         return padded_layout(type, box, self.order, self.padding, self.rotation)
 
 
@@ -118,6 +122,7 @@ class Tile:
     elements: isl.Map
     rotation: Rotation | None = None
     gathered: Gathered | None = None
+    panels: Panels | None = None
 
 
 def promote_accesses(scop: Scop, footprint: Footprint, placement: Placement, *, stored: bool) -> Promoted:
@@ -134,7 +139,7 @@ def promote_accesses(scop: Scop, footprint: Footprint, placement: Placement, *, 
     layout = placement.layout(layouts_of(scop)[tensor].type, box, written=writes)
     elements = box_elements(box, name, relation_of(one, accesses[0], gathered))
     buffer = Buffer(name, layout, writable=True, sharing=placement.sharing)
-    tile = Tile(tensor, box, buffer, elements, rotation, gathered)
+    tile = Tile(tensor, box, buffer, elements, rotation, gathered, placement.panels)
     changed: dict[str, ScopStatement] = {}
     for statement in statements.values():
         own = [access for access in accesses if access.statement == statement.name]
@@ -150,7 +155,7 @@ def promote_accesses(scop: Scop, footprint: Footprint, placement: Placement, *, 
     if stored and not written.is_empty():
         stores = store_statement(f"{last}_store{number}", written, tile)
     promotion = Promotion(
-        buffer, elements, _name(loads), _name(stores), rotation, gathered, registers=placement.registers
+        buffer, elements, _name(loads), _name(stores), rotation, gathered, placement.registers, placement.panels
     )
     copies = tuple(copy for copy in (loads, stores) if copy is not None)
     scop = replace(
@@ -206,7 +211,7 @@ def _redirect(
         local[access.read] = tuple(IteratorReference(name) for name in names)
         reads = access.read is not None or body.reduction is not None
         location = locate(relation, inside, tile.elements)
-        promoted.append(PromotedAccess(location, relation, reads, access.read is None, tile.rotation))
+        promoted.append(PromotedAccess(location, relation, reads, access.read is None, tile.rotation, tile.panels))
     positions = (position for position, _ in reads_by_position(statement, scop.promotions))
 
     def redirect(expression: Expression) -> Expression:
@@ -286,50 +291,10 @@ def _last_before_others(scop: Scop, changed: dict[str, ScopStatement], stores: S
     return last
 
 
-# Rows of a packed operand begin at multiples of so many elements, a line of the cache for float32, but not of four
-# times as many, so that they spread over the sets of the cache.
-_LINE: Final = 16
-
-
 def lanes_last(subscripts: tuple[Expression, ...], lane: str | None) -> tuple[int, ...]:
     """The dimensions with those that move along the lane innermost."""
     moving = [lane is not None and coefficient(subscript, lane) not in (0, None) for subscript in subscripts]
     return tuple(sorted(range(len(subscripts)), key=lambda dimension: moving[dimension]))
-
-
-def _ordered_strides(extents: tuple[int, ...], order: Items[int], *, pad: bool) -> tuple[int, ...]:
-    """Strides with the dimensions in this order, outermost first; padded rows spread over the sets of the cache."""
-    strides = [0] * len(extents)
-    step = 1
-    for place, dimension in enumerate(reversed(order)):
-        strides[dimension] = step
-        step *= extents[dimension]
-        if pad and place == 0:
-            step = -(-step // _LINE) * _LINE
-            step += _LINE if step % (4 * _LINE) == 0 else 0
-    return tuple(strides)
-
-
-def bytes_of(layout: Layout) -> int:
-    """The memory that a buffer takes beside others: each begins at a line of its own."""
-    return -(-max(layout.span, 1) * layout.type.itemsize // LINE_BYTES) * LINE_BYTES
-
-
-def padded_layout(
-    type: ScalarType, box: Box, order: Items[int], padding: int, rotation: Rotation | None = None
-) -> Layout:
-    """The dimensions in this order, outermost first, and so many elements added to every row where there are several.
-
-    Slots begin with lines.
-    """
-    *outer, row = [box.extents[dimension] for dimension in order] or [1]
-    stride = row + padding if math.prod(outer) > 1 else row
-    found = dict(zip(order, contiguous_strides((*outer, stride)), strict=False))
-    layout = Layout(type, box.extents, tuple(found[dimension] for dimension in range(len(box.extents))))
-    if rotation is None:
-        return layout
-    slot = bytes_of(layout) // type.itemsize
-    return Layout(type, (rotation.slots, *layout.shape), (slot, *layout.strides))
 
 
 def instances_of(scop: Scop, copies: Items[ScopStatement], depth: int) -> isl.UnionMap:
@@ -369,7 +334,7 @@ def store_statement(name: str, touched: isl.Set, tile: Tile) -> ScopStatement:
 def _subscripts(tile: Tile) -> tuple[tuple[str, ...], tuple[Expression, ...], tuple[Expression, ...]]:
     """The iterators of a copy, and its subscripts of the buffer and of the tensor.
 
-    The number of the slot is one more iterator.
+    The number of the slot is one more iterator; the number of the panel, and what is inside of it, are two.
     """
     box = tile.box
     prefix = tuple(f"p{n}" for n in range(box.depth))
@@ -379,6 +344,10 @@ def _subscripts(tile: Tile) -> tuple[tuple[str, ...], tuple[Expression, ...], tu
         _sum(constant, coefficients, prefix, _times(step, a))
         for (constant, coefficients), step, a in zip(box.offsets, box.steps, inner, strict=True)
     )
+    if tile.panels is not None:
+        cut = tuple(f"{tile.buffer.name}_{part}" for part in ("panel", "within"))
+        others = (reference for n, reference in enumerate(inner) if n != tile.panels.dimension)
+        return (*prefix, *local, *cut), (*map(IteratorReference, cut), *others), outer
     if tile.rotation is None:
         return (*prefix, *local), inner, outer
     slot = f"{tile.buffer.name}_slot"
@@ -388,7 +357,7 @@ def _subscripts(tile: Tile) -> tuple[tuple[str, ...], tuple[Expression, ...], tu
 def _copy(body: StatementBody, touched: isl.Set, tile: Tile, *, load: bool) -> ScopStatement:
     location = isl.Map.identity(touched.get_space().map_from_set()).intersect_domain(touched)
     location = location.set_tuple_name(isl.dim_type.in_, body.name)
-    access = PromotedAccess(location, location.apply_range(tile.elements), not load, load, tile.rotation)
+    access = PromotedAccess(location, location.apply_range(tile.elements), not load, load, tile.rotation, tile.panels)
     domain = touched.set_tuple_name(body.name)
     return ScopStatement(body.name, domain, body, (), (), accumulates=False, promoted=(access,))
 

@@ -15,8 +15,9 @@ from tc.language.isl.session import isl_context
 from tc.language.program.specialization import Layout
 from tc.polyhedral.analysis.box import bounding_box, own_space
 from tc.polyhedral.analysis.reads import value_reads
+from tc.polyhedral.cpu.copy_loops import copy_loops
 from tc.polyhedral.cpu.parallelize import parallelize_tree
-from tc.polyhedral.cpu.promote import Room, copy_loops, promote_tree
+from tc.polyhedral.cpu.promote import Room, promote_tree
 from tc.polyhedral.cpu.register_tile import explicit_tile, register_tile_tree
 from tc.polyhedral.execution.loop_execution import loop_execution
 from tc.polyhedral.execution.tree_execution import tree_execution

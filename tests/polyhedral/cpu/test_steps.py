@@ -93,7 +93,8 @@ def test_operands_are_packed_once_for_all_steps() -> None:
     text = lstm_of(20, 32, 96).stage("generate").text
     packing, steps = text.index("copy S3_pack"), text.index("sequential c2 = 0 .. 19")
     assert packing < steps
-    assert re.search(r"float32 packed\d+_U\[4, 96, 96\]", text)
+    # In panels of 48 lanes, each in the order of the steps of the product.
+    assert re.search(r"float32 packed\d+_U\[2, 48, 4, 96\]", text)
 
 
 def test_loops_that_choose_a_part_of_a_packed_operand_stand_outside() -> None:

@@ -26,7 +26,8 @@ from tc.polyhedral.gpu.promotion.shared_operands import OperandTiles, promote_op
 from tc.polyhedral.ir.loops import LoopKind, Sharing
 from tc.polyhedral.ir.scop import Rotation, Scop, layouts_of
 from tc.polyhedral.ir.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence
-from tc.polyhedral.transform.promotion import Promoted, bytes_of
+from tc.polyhedral.transform.buffer_layouts import bytes_of
+from tc.polyhedral.transform.promotion import Promoted
 from tc.targets.options import TileLayout
 
 

@@ -20,12 +20,11 @@ from tc.polyhedral.gpu.promotion.promote_to_lanes import has_warps_along_x, prom
 from tc.polyhedral.ir.loops import Buffer, LoopKind, Sharing
 from tc.polyhedral.ir.scop import Scop
 from tc.polyhedral.ir.tree import Band, Extension, Leaf, Member, Node, ScheduleTree, Sequence
+from tc.polyhedral.transform.buffer_layouts import bytes_of, padded_layout
 from tc.polyhedral.transform.promotion import (
     Footprint,
     Placement,
     accesses_to,
-    bytes_of,
-    padded_layout,
     promote_accesses,
     reads_uncovered,
     relation_of,
