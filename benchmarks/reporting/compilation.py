@@ -46,6 +46,7 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "prefetch gathers",
             "prefetch blocks",
             "prefetch stores",
+            "prefetch panels",
         ),
         "text": ("print",),
         "compiler": ("compile", "load"),

@@ -37,6 +37,7 @@ from tc.polyhedral.ir.scop import Scop
 from tc.polyhedral.ir.tree import ScheduleTree
 from tc.polyhedral.prefetch.prefetch_blocks import prefetch_blocks
 from tc.polyhedral.prefetch.prefetch_gathers import prefetch_gathers
+from tc.polyhedral.prefetch.prefetch_panels import prefetch_panels
 from tc.polyhedral.prefetch.prefetch_stores import prefetch_stores
 from tc.polyhedral.transform.share_loops import Grid, whole_loops
 from tc.polyhedral.transform.stream import streamed_results
@@ -313,7 +314,11 @@ def _prefetch_stores(root: LoopTree, scop: Scop, options: CpuOptions, machine: C
     if not options.block_prefetch:
         return root, scop
     streamed = streamed_by(scop, options, machine)
-    return prefetch_stores(root, scop.buffers, scop.bodies, streamed, scop.sizes), scop
+    return prefetch_stores(root, (*scop.buffers, *scop.temporaries), scop.bodies, streamed, scop.sizes), scop
+
+
+def _prefetch_panels(root: LoopTree, scop: Scop, options: CpuOptions, _machine: CpuMachine) -> Loops:
+    return (prefetch_panels(root, scop.promotions, scop.bodies) if options.block_prefetch else root), scop
 
 
 # Of the loops once they are unrolled.
@@ -321,4 +326,5 @@ PREFETCH_PASSES: Final[Passes[LoopTree, CpuOptions, CpuMachine]] = (
     ("prefetch gathers", _prefetch_gathers),
     ("prefetch blocks", _prefetch_blocks),
     ("prefetch stores", _prefetch_stores),
+    ("prefetch panels", _prefetch_panels),
 )

@@ -15,7 +15,7 @@ from tc.codegen.text.names import comment
 from tc.language.program.program import Read
 from tc.polyhedral.analysis.accumulate import accumulator_name, reached_name
 from tc.polyhedral.analysis.scattered import is_scatter
-from tc.polyhedral.ir.loops import LINE_BYTES, Barrier, Copy, Instance, Prefetch, StatementBody
+from tc.polyhedral.ir.loops import LINE_BYTES, Barrier, Copy, Instance, Prefetch, StatementBody, Use
 
 _LINE: Final = "line"
 # Bytes of the smallest asynchronous copy.
@@ -34,7 +34,12 @@ def barrier(context: Context, node: Barrier) -> Printed:
 def prefetch(context: Context, node: Prefetch, scope: Scope) -> Printed:
     """What prefetches the lines, one by one; nothing in a language that cannot."""
     dialect = context.dialect
-    template = dialect.prefetch_to_store if node.stored else dialect.prefetch_later
+    templates = {
+        Use.LATER: dialect.prefetch_later,
+        Use.SOON: dialect.prefetch,
+        Use.STORE: dialect.prefetch_to_store,
+    }
+    template = templates[node.use]
     if template is None:
         return Printed(())
     size = Fragment(str(context.layouts[node.tensor].type.itemsize))

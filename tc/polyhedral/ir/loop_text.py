@@ -21,6 +21,7 @@ from tc.polyhedral.ir.loops import (
     Loop,
     LoopTree,
     Prefetch,
+    Use,
 )
 
 _FUNCTIONS: Final = {
@@ -69,9 +70,10 @@ def _lines(tree: LoopTree, indent: str) -> Iterator[str]:
         case Barrier(statement, arguments, pending):
             left = "" if pending is None else f", all groups of copies but {pending} awaited"
             yield f"{indent}barrier {statement}({_listed(arguments)}){left}"
-        case Prefetch(tensor, offset, lines, stored):
+        case Prefetch(tensor, offset, lines, use):
             count = "1 line" if lines == 1 else f"{lines} lines"
-            yield f"{indent}prefetch {tensor}[{index_text(offset)}], {count}{', to store' if stored else ''}"
+            why = "" if use is Use.LATER else f", {use.value}"
+            yield f"{indent}prefetch {tensor}[{index_text(offset)}], {count}{why}"
         case _:
             assert_never(tree)
 

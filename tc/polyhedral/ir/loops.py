@@ -251,17 +251,25 @@ class Barrier(Scheduled):
     pending: int | None = None
 
 
+class Use(Enum):
+    """What prefetched lines are for: what is read later, by another tile, stays in the second-level cache."""
+
+    LATER = "to read later"
+    SOON = "to read soon"
+    STORE = "to store"
+
+
 @dataclass(frozen=True, slots=True)
 class Prefetch(Leaf):
     """Prefetches so many lines of the cache from the element ``offset`` of a tensor on, wherever that is.
 
-    It changes nothing but the time that a program takes.  ``stored``: the lines will be written, and soon.
+    It changes nothing but the time that a program takes.
     """
 
     tensor: str
     offset: IndexExpression
     lines: int
-    stored: bool = False
+    use: Use = Use.LATER
 
 
 class Sharing(Enum):

@@ -9,7 +9,7 @@ import pytest
 from tc.base.types import ScalarType
 from tc.codegen.printer.grids import cuda_source, opencl_source
 from tc.codegen.printer.source import KernelSource, c_source, emulator_source
-from tc.polyhedral.ir.loops import Block, IndexLiteral, LoopKind, LoopProgram, LoopTree, Prefetch, StatementBody
+from tc.polyhedral.ir.loops import Block, IndexLiteral, LoopKind, LoopProgram, LoopTree, Prefetch, StatementBody, Use
 from tests.codegen.build import buffer, instance, loops, read
 
 FLOAT = ScalarType.FLOAT32
@@ -25,7 +25,7 @@ def copying(*prefetches: Prefetch) -> LoopProgram:
 
 
 LINE = Prefetch("a", IndexLiteral(16), 1)
-LINES = Prefetch("b", IndexLiteral(32), 3, stored=True)
+LINES = Prefetch("b", IndexLiteral(32), 3, Use.STORE)
 
 
 def test_lines_are_prefetched_one_by_one_before_what_the_iteration_does() -> None:

@@ -25,6 +25,7 @@ from tc.polyhedral.ir.loops import (
     LoopKind,
     Prefetch,
     Total,
+    Use,
 )
 from tests.codegen.build import index, operation
 
@@ -37,7 +38,7 @@ def test_every_node_has_a_line() -> None:
     leaves = Block(
         (
             Prefetch("A", LATER, 1),
-            Prefetch("O", LATER, 3, stored=True),
+            Prefetch("O", LATER, 3, Use.STORE),
             Copy("load", (ITERATOR,)),
             Copy("ahead", (ITERATOR,), group="barrier0"),
             Copy("rows", (ITERATOR,), gathers_for="S"),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tc
-from tc.polyhedral.ir.loops import LINE_BYTES, LoopProgram
+from tc.polyhedral.ir.loops import LINE_BYTES, LoopProgram, Use
 from tc.polyhedral.pipeline import map_program
 from tc.polyhedral.prefetch.prefetch_blocks import prefetch_blocks
 from tc.targets.options import CpuOptions, ScheduleOptions
@@ -35,7 +35,7 @@ def asked(program: LoopProgram) -> list[tuple[str, int, int]]:
     return [
         (event.prefetch.tensor, event.offset, event.prefetch.lines * LINE_BYTES // itemsizes[event.prefetch.tensor])
         for event in events(program.root, {}, instances=False)
-        if isinstance(event, Asked) and not event.prefetch.stored
+        if isinstance(event, Asked) and event.prefetch.use is Use.LATER
     ]
 
 
