@@ -28,6 +28,10 @@ from tests.mutants.mistakes import Mistake, Step, mistakes_in
 
 # Three orders of threads: forwards, backwards, every other one first; and two of what shared memory holds before.
 _LAUNCHES: Final = 6
+_PROOFS: Final = (
+    *((pipeline, name) for name in ("prove", "prove_statements")),
+    *((schedules, name) for name in ("prove_split", "prove_scans", "prove_shares")),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +67,9 @@ def judge(
     refusals: list[tc.VerificationError] = []
 
     def noted(prove: Callable[..., object]) -> Callable[..., object]:
-        def proven(*arguments: object) -> object:
+        def proven(*arguments: object, **named: object) -> object:
             try:
-                return prove(*arguments)
+                return prove(*arguments, **named)
             except tc.VerificationError as refusal:
                 refusals.append(refusal)
                 return Proof(0, 0, 0, 0)
@@ -73,7 +77,7 @@ def judge(
         return proven
 
     with mistake.made(), ExitStack() as noting:
-        for module, name in ((pipeline, "prove"), (pipeline, "prove_statements"), (schedules, "prove_split")):
+        for module, name in _PROOFS:
             noting.enter_context(patch.object(module, name, noted(getattr(module, name))))
         # The mistake stays in the kernel in which it is made, also if isl leaves something out then.
         noting.enter_context(patch.object(pipeline, "infeasible_buffers", return_value=None))

@@ -53,7 +53,7 @@ def judged(case: Case, options: tc.GpuOptions, named: str = "", step: int = 1) -
     for made in islice(_made(case, options), 0, None, step):
         if named not in made.mistake.name:
             continue
-        others = (_given(case, draw) for draw in range(1, _DRAWS))
+        others = (given_of(case, draw) for draw in range(1, _DRAWS))
         verdict = judge(case.text, made.definition, made.given, made.options, made.mistake, made.without, others)
         yield Judged(f"{case.name}: {made.mistake.name}", verdict)
 
@@ -76,7 +76,7 @@ def _made(case: Case, options: tc.GpuOptions) -> Iterator[_Made]:
     """Contents are random, so that what is lost changes a result."""
     definitions = tc.define(case.text)
     definition = case.definition or definitions.single().name
-    given = _given(case, 0)
+    given = given_of(case, 0)
     comprehension = definitions[definition]
 
     def with_options(fit: tc.GpuOptions) -> tuple[tc.GpuOptions, Kernel]:
@@ -98,7 +98,8 @@ def _made(case: Case, options: tc.GpuOptions) -> Iterator[_Made]:
         yield _Made(definition, given, chosen, mistake, kernel)
 
 
-def _given(case: Case, draw: int) -> Given:
+def given_of(case: Case, draw: int) -> Given:
+    """Arguments of a case at ragged sizes, drawn for the so manyth time."""
     rng = np.random.default_rng([zlib.crc32(case.name.encode()), draw])
     sizes = case.large_ragged_sizes
     return Given(case.make_inputs(rng, sizes), case.make_outputs(rng, sizes))
