@@ -1,9 +1,9 @@
-"""Nests that share too few loops to keep a GPU busy are distributed (loop distribution).
+"""Loop distribution of nests that share too few loops to keep a GPU busy.
 
-The scheduler fuses statements that share an independent loop.  Where that loop is short, it is all that blocks can
-share, though statements inside have more independent loops, or are products, which need two loops for a tile.
-Coincident loops around a sequence may be distributed over it, and exchanged with the loop inside of them: no dependence
-is carried by them, so all that wait for each other are in one of their iterations.
+The scheduler fuses statements that share an independent loop.  Where that loop is short, there is no other one for
+blocks, though statements inside have more independent loops, or are products, which need two loops for a tile.
+Coincident loops around a sequence may be distributed over it, and exchanged with the loop inside of them: they carry no
+dependence.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _TIMES: Final = 2
 
 
 def part_nests(tree: ScheduleTree, scop: Scop, machine: GpuMachine) -> ScheduleTree:
-    """The tree in which nests that are too few threads' work are several, or are launched step by step."""
+    """The tree in which nests with too few threads are distributed, or launched step by step."""
     if tree.domain.is_empty() or tree.domain.params().dim(isl.dim_type.param):
         return tree
     return replace(tree, root=_Parting(scop, machine).visit(tree.root, tree.domain))
@@ -104,7 +104,7 @@ class _Parting:
             yield tuple(together)
 
     def threads(self, band: Band, domain: isl.UnionSet) -> int:
-        """That share the loops of a nest."""
+        """How many threads share the loops of a nest."""
         rows = inner_loops(band.child, domain).values()
         longest = max((row.extent for row in rows), default=1)
         return _points(band.members, domain) * min(longest, self.machine.block_threads)
