@@ -26,6 +26,7 @@ from tc.language.program.program import (
     Statement,
     Tensor,
     in_terms_of,
+    iterators_in,
 )
 from tc.polyhedral.schedule.growing_points import Points, from_zero
 
@@ -43,7 +44,7 @@ class Summed:
 
 
 def sum_steps(statement: Statement, points: Points, sums: Tensor, term: Expression) -> Summed | None:
-    """What stands for the statement; None where a loop has no ends.
+    """What stands for the statement; None where a loop has no ends, or an element may have no step at all.
 
     ``sums`` has an element for each that the statement writes; ``term``: its value, in the type of the sums.
     """
@@ -77,6 +78,8 @@ def sum_steps(statement: Statement, points: Points, sums: Tensor, term: Expressi
     )
     at = {own.name: IteratorReference(earlier.name)}
     have_terms = points.conditions(growth.added.domain(), points.written)
+    if any(own.name not in iterators_in((condition,)) for condition in have_terms):
+        return None  # it would keep elements from being initialized
     total = replace(
         statement,
         iterators=(*loops, earlier),

@@ -243,3 +243,16 @@ def test_a_lie_about_what_was_done_is_refused() -> None:
             replace(done, values={}),
         ):
             assert find_wrong_scan(original, changed, (lie,), context) is not None
+
+
+def test_elements_that_may_have_no_step_at_all_are_left_alone() -> None:
+    """Whether there is one depends on an open size alone; elements are initialized in any case."""
+    f = tc.define("def f(float(H,P,P) x) -> (y) { y(m,l) max=! x(i,k,l) where m in 0:P, k > m }").single()
+    f.compile((2, tc.dynamic(2), tc.dynamic(2)))
+    for extent in (1, 2):
+        x = np.arange(2 * extent * extent, dtype=np.float32).reshape(2, extent, extent)
+        assert compare(f.oracle(x)["y"], np.asarray(f(x))).ok
+    with isl_context() as context:
+        original = f.specialize((2, tc.dynamic(2), tc.dynamic(2)))
+        changed, scans = scan_reductions(original, context)
+        assert (changed, scans) == (original, ())
