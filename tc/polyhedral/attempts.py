@@ -14,7 +14,7 @@ from tc.base.decision import Decision
 from tc.base.errors import OptionsError
 from tc.base.frozen import frozen
 from tc.language.program.specialization import Specialization
-from tc.polyhedral.generate.obstacles import InBuffers, LongSums, MissingInstances, Obstacle
+from tc.polyhedral.generate.obstacles import DivergentSteps, InBuffers, LongSums, MissingInstances, Obstacle
 from tc.polyhedral.gpu.mapping.split_plan import Plan, plan_split
 from tc.polyhedral.schedule.counted import with_counts
 from tc.polyhedral.schedule.scan import Scanning
@@ -54,7 +54,7 @@ def first_attempt(specialization: Specialization, options: Options, machine: Mac
 def next_attempt(specialization: Specialization, machine: Machine, attempt: Attempt, obstacle: Obstacle) -> Attempt:
     """What to try after an attempt that met an obstacle.
 
-    It has fewer buffers, or more sums that are whole or in float64, so that attempts come to an end.
+    It has no scans, fewer buffers, or more sums that are whole or in float64, so that attempts come to an end.
     """
     match obstacle:
         case InBuffers():
@@ -64,6 +64,12 @@ def next_attempt(specialization: Specialization, machine: Machine, attempt: Atte
             # Of what was lowered, it no longer matters what it was lowered from.
             kept = (own for own in attempt.decisions if own.option not in {found.option for found in decisions})
             return replace(attempt, options=options, plan=plan, decisions=(*kept, *decisions))
+        case DivergentSteps():
+            # Shared memory, which was given up before, may be had again.
+            first = first_attempt(specialization, attempt.asked, machine)
+            options = replace(first.options, schedule=replace(first.options.schedule, scans=False))
+            plan = plan_of(specialization, options, machine)
+            return replace(first, options=options, plan=plan, decisions=(*first.decisions, _NO_SCANS))
         case MissingInstances():
             return replace(attempt, whole_sums=True, decisions=(*attempt.decisions, _WHOLE_SUMS))
         case LongSums(statements):
@@ -172,6 +178,9 @@ def _without_buffers(attempt: Attempt, obstacle: InBuffers, name: str) -> tuple[
     return found
 
 
+_NO_SCANS: Final = Decision(
+    "scans", True, False, "threads of a block would meet the barriers between its steps unequally often"
+)
 _WHOLE_SUMS: Final = Decision(
     "loops over sums of iterators",
     "divided",

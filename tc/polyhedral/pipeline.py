@@ -31,7 +31,7 @@ from tc.polyhedral.generate.leaves import leaves_of
 from tc.polyhedral.generate.localize import NotAffineError
 from tc.polyhedral.generate.long_sums import long_sums
 from tc.polyhedral.generate.missing_instances import has_missing_instances
-from tc.polyhedral.generate.obstacles import InBuffers, LongSums, MissingInstances, Obstacle
+from tc.polyhedral.generate.obstacles import DivergentSteps, InBuffers, LongSums, MissingInstances, Obstacle
 from tc.polyhedral.generate.outermost_nests import OutermostNest, outermost_nests
 from tc.polyhedral.generate.unroll_copies import unroll_copies
 from tc.polyhedral.gpu.feasibility.infeasible_buffers import infeasible_buffers
@@ -264,7 +264,7 @@ class _Run:
             if name in PROMOTING_RESULTS and (long := long_sums(tree, scop)):
                 return LongSums(long)
         root = self.loops(tree, scop)
-        if isinstance(root, InBuffers):
+        if isinstance(root, InBuffers | DivergentSteps):
             return root
         if not self.attempt.whole_sums and has_missing_instances(root, scop, divided_sums(tree)):
             return MissingInstances()
@@ -325,7 +325,7 @@ class _Run:
             case _:
                 return ()
 
-    def loops(self, tree: ScheduleTree, scop: Scop) -> LoopTree | InBuffers:
+    def loops(self, tree: ScheduleTree, scop: Scop) -> LoopTree | InBuffers | DivergentSteps:
         """The loops of the tree, or what is wrong with them or keeps them from being made."""
         buffers = [promotion.buffer for promotion in scop.promotions]
         leaves = leaves_of(scop, self.streamed(scop))

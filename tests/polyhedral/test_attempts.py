@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
+import tc
 from tc.base.decision import Decision
 from tc.base.errors import OptionsError
 from tc.polyhedral.attempts import first_attempt, next_attempt
@@ -15,6 +17,7 @@ from tc.polyhedral.generate.obstacles import InBuffers, LongSums, MissingInstanc
 from tc.polyhedral.ir.loops import LoopTree
 from tc.polyhedral.ir.scop import Scop
 from tc.polyhedral.pipeline import map_program
+from tc.reference.compare import compare
 from tc.targets.machine import GENERIC_GPU
 from tc.targets.options import CpuOptions, Distribution, Fusion, GpuOptions, Options, ScheduleOptions
 from tests.polyhedral.support import MACHINE, MATMUL, machine_for, specialized
@@ -159,3 +162,25 @@ def test_kernels_with_changes(
     changes = {d.option: d.taken for d in found.decisions}
     assert all(changes[name] == getattr(found.options, name) == 0 for name in expected if name != "accumulator")
     assert found.asked == options
+
+
+STRIDED = "def f(float(N,N) x) -> (y) { y(i,m) max=! x(k,j) where i in 0:N, m in 0:N, k in 0:N, 2*j < i }"
+
+
+@pytest.mark.parametrize("shared", [None, 0])
+def test_scans_whose_barriers_would_diverge_are_none(shared: int | None) -> None:
+    f = tc.define(STRIDED).single()
+    sizes = (tc.dynamic(8), tc.dynamic(8))
+    options = tc.GpuOptions(shared_memory=shared)
+    kernel = f.compile(sizes, target="emulator", options=options)
+    (decision,) = (own for own in kernel.decisions if own.option == "scans")
+    assert str(decision) == (
+        "scans: False instead of True, since threads of a block would meet the barriers between its steps "
+        "unequally often"
+    )
+    assert not kernel.options.schedule.scans
+    assert isinstance(kernel.options, tc.GpuOptions)
+    assert (kernel.options.shared_memory == 0) == (shared == 0)
+    for extent in (1, 5, 8):
+        x = np.random.default_rng(extent).standard_normal((extent, extent), np.float32)
+        assert compare(f.oracle(x)["y"], np.asarray(f(x, target="emulator", options=options))).ok

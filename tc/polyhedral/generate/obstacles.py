@@ -23,10 +23,15 @@ class MissingInstances:
 
 
 @frozen
+class DivergentSteps:
+    """Threads of a block would meet the barriers between the steps of a scan unequally often."""
+
+
+@frozen
 class LongSums:
     """``statements`` add too much up in float32, into more elements than can be kept beside."""
 
     statements: frozenset[str]
 
 
-Obstacle: TypeAlias = InBuffers | MissingInstances | LongSums
+Obstacle: TypeAlias = InBuffers | MissingInstances | DivergentSteps | LongSums
