@@ -13,6 +13,7 @@ from tc.codegen.printer.copies import copying_call
 from tc.codegen.printer.lane_totals import lane_total
 from tc.codegen.printer.launches import launch, mapped_loop
 from tc.codegen.printer.loop_pragmas import loop_pragmas
+from tc.codegen.printer.masked_loads import interleaves_masked_loads
 from tc.codegen.printer.printed import ELSE, Facts, Printed, line
 from tc.codegen.printer.range_bounds import range_bounds
 from tc.codegen.printer.registers import RegisterPrinter
@@ -156,6 +157,8 @@ class KernelPrinter:
             lower, end = range_bounds(context, loop, scope, lower, end)
         require_fit(IndexOperation(IndexOperator.ADD, (loop.upper, IndexLiteral(loop.step))), scope.ranges, dialect)
         pragmas = loop_pragmas(context, loop, scope, body.facts)
+        if dialect.scalar and interleaves_masked_loads(loop, context.bodies, context.layouts):
+            body = body.between([dialect.scalar])
         if dialect.rotated_loops and always_runs(loop, scope.ranges) and self._waits(loop):
             declared, moved = line("{} {} = {};", dialect.index, name, lower), line("{} += {};", name, loop.step)
             *lines, last = braced("do", (body + moved).lines)
@@ -174,7 +177,9 @@ class KernelPrinter:
         inner = replace(scope.inside(loop), parallel=True)
         name = inner.variables[loop.iterator]
         body = self.tree(loop.body, inner)
-        if dialect.scalar and changes_in_lanes(body.facts.names):
+        if dialect.scalar and (
+            changes_in_lanes(body.facts.names) or interleaves_masked_loads(loop, context.bodies, context.layouts)
+        ):
             # The chunk of a thread must not decide which iterations are left over from whole vectors.
             body = body.between([dialect.scalar])
         header = "for ({0} {1} = begin; {1} < end; {1} += 1)"
