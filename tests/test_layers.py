@@ -75,7 +75,7 @@ ROOMS = {
     "polyhedral.ir": room("base language.program language.isl language.prove", "islpy"),
     "codegen.text": room("base language.program polyhedral.ir"),
     "polyhedral.analysis": room("base grammar.syntax language.program language.isl polyhedral.ir", "islpy"),
-    "codegen.index": room("base polyhedral.ir codegen.text polyhedral.analysis"),
+    "codegen.index": room("base language.program polyhedral.ir codegen.text polyhedral.analysis"),
     "polyhedral.schedule": room(
         "base grammar.syntax language.program language.isl language.algebra language.prove targets "
         "polyhedral.ir polyhedral.analysis",

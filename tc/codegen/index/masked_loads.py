@@ -12,16 +12,20 @@ from typing import assert_never
 from tc.language.program.guards import guarded_reads
 from tc.language.program.program import Read
 from tc.language.program.specialization import Layout
+from tc.polyhedral.analysis.access_boxes import trips
 from tc.polyhedral.analysis.offsets import subscript_form
 from tc.polyhedral.ir.loops import Allocation, Block, Guard, Instance, Leaf, Loop, LoopKind, LoopTree, StatementBody
 
 _ALONG = (0, 1, -1)
+_LANES = (LoopKind.VECTOR, LoopKind.REDUCTION)
+# The most iterations of an inner loop that compilers write out, by far.
+_UNROLLED = 64
 
 
 def interleaves_masked_loads(loop: Loop, bodies: Mapping[str, StatementBody], layouts: Mapping[str, Layout]) -> bool:
     """Whether iterations of a loop read between each other on a condition, and the compiler may see it.
 
-    It unrolls short loops inside of others by itself; loops of lanes have none inside.
+    It writes out short loops inside of others by itself, but no loops over lanes.
     """
     found: set[str] = set()
     for instance, read in _on_condition(loop.body, bodies, guarded=False):
@@ -49,6 +53,8 @@ def _on_condition(
             yield from _on_condition(then, bodies, guarded=True)
             if otherwise is not None:
                 yield from _on_condition(otherwise, bodies, guarded=True)
+        case Loop() if tree.kind in _LANES or (trips(tree) or 0) > _UNROLLED:
+            return
         case Loop() | Allocation():
             yield from _on_condition(tree.body, bodies, guarded=guarded)
         case _:
