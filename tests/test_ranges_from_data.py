@@ -213,3 +213,15 @@ def test_what_is_refused(statement: str, message: str) -> None:
     with pytest.raises(tc.SemanticError) as raised:
         tc.define(f"def f(int32(P) R, float(Z) v) -> (y) {{ {statement} }}")
     assert message in str(raised.value)
+
+
+def test_bounds_are_not_read_where_open_sizes_leave_no_instance() -> None:
+    """The temporary has no element where ``M`` is 2; what ``X`` says then is of no importance."""
+    text = "def f(float(M) B, int32(N) X) -> (Y) { D(i) +=! B(i + 2)  Y(j) min=! D(i) where i in 0:X(j) }"
+    f = tc.define(text).single()
+    for target in ("cpu", "emulator"):
+        f.compile((tc.dynamic(17),), (3,), target=target)
+        for extent in (3, 17):
+            b, x = np.arange(extent, dtype=np.float32), np.array([0, 1, extent - 2], np.int32)
+            wanted = [np.inf, 2, 2]
+            np.testing.assert_array_equal(np.asarray(f(b, x, target=target)), wanted)

@@ -22,6 +22,7 @@ from tests.fuzz.statements import accumulate, elementwise, reduction, scan, upda
 
 _BUDGET = 20_000
 _LARGE_BUDGET = 60_000
+_FEW_DIMENSIONS = 3
 _STATEMENTS: list[tuple[float, Callable[[Body], None]]] = [
     (6, elementwise), (6, reduction), (1.5, scan), (1.5, accumulate), (2, update), (2, convolution), (1.5, gather),
     (1.5, scatter), (1.2, ranged), (1, recurrence),
@@ -64,7 +65,7 @@ def generate(seed: int, number: int, target: str | None = None) -> Recipe:
         shared=_shared(source, body, arguments, results),
         options=draw_options(source, chosen, scatters=body.scatters > 0),
         target=chosen,
-        opened=_opened(source, arguments, body.sizes),
+        opened=_opened(source, arguments, body, chosen),
     )
 
 
@@ -136,15 +137,21 @@ def _outputs(source: Source, results: list[str]) -> tuple[tuple[str, Layout], ..
 
 
 def _opened(
-    source: Source, arguments: tuple[tuple[str, TensorArgument | ScalarArgument], ...], sizes: dict[str, int]
+    source: Source, arguments: tuple[tuple[str, TensorArgument | ScalarArgument], ...], body: Body, target: str
 ) -> tuple[tuple[str, int], ...]:
-    """Often sizes that stay symbolic, up to what they are or to more, in whatever dimensions they are."""
+    """Often sizes that stay symbolic, up to what they are or to more, in whatever dimensions they are.
+
+    For values with many dimensions, GPUs launch the blocks of the greatest sizes, which takes the emulator long.
+    """
+    sizes = body.sizes
+    dimensions = max(len(value.tensor.extents) for value in body.values.values())
+    more = [0, 1, 3, 16, 100] if target == "cpu" or dimensions <= _FEW_DIMENSIONS else [0, 1, 3]
     extents = [argument.extents for _, argument in arguments if isinstance(argument, TensorArgument)]
     able = sorted({str(extent) for own in extents for extent in own if extent in sizes})
     if not able or not source.chance(0.6):
         return ()
     chosen = source.some(able, 0.4) or [source.choice(able)]
-    return tuple((name, max(1, sizes[name]) + source.choice([0, 1, 3, 16, 100])) for name in chosen)
+    return tuple((name, max(1, sizes[name]) + source.choice(more)) for name in chosen)
 
 
 def _shared(

@@ -26,7 +26,7 @@ from tc.codegen.text.numerics import prelude
 from tc.language.isl.affine import parameter_name
 from tc.language.program.program import INDEX_TYPE
 from tc.language.text.expression_text import expression_text
-from tc.polyhedral.analysis.ranges import Range
+from tc.polyhedral.analysis.ranges import Range, size_ranges
 from tc.polyhedral.generate.block_sums import block_sums
 from tc.polyhedral.generate.narrow_ranges import narrow_ranges
 from tc.polyhedral.ir.loops import Buffer, LoopProgram, StatementBody
@@ -101,7 +101,7 @@ def in_blocks(program: LoopProgram) -> LoopProgram:
     root = block_sums(program).root if program.blocked is None else program.blocked
     prove_blocks(program, root)
     prove_chains(program, root)
-    root = narrow_ranges(root, {body.name: body for body in program.bodies})
+    root = narrow_ranges(root, {body.name: body for body in program.bodies}, size_ranges(program.sizes))
     program = replace(program, root=root, blocked=None)
     prove_ranges(program)
     return program

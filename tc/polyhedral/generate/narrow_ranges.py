@@ -14,6 +14,7 @@ from typing import assert_never
 from tc.base.frozen import frozen
 from tc.language.program.program import InRange, iterators_in
 from tc.polyhedral.analysis.offsets import LinearForm, index_form, subscript_form
+from tc.polyhedral.analysis.ranges import Ranges, always_runs
 from tc.polyhedral.analysis.reads import data_ranges
 from tc.polyhedral.execution.loop_execution import loop_paths
 from tc.polyhedral.ir.loops import (
@@ -39,10 +40,10 @@ from tc.polyhedral.ir.loops import (
 _NARROWED = (LoopKind.SEQUENTIAL, LoopKind.UNROLLED)
 
 
-def narrow_ranges(root: LoopTree, bodies: Mapping[str, StatementBody]) -> LoopTree:
-    """The loops with the ranges that bound them."""
+def narrow_ranges(root: LoopTree, bodies: Mapping[str, StatementBody], sizes: Ranges) -> LoopTree:
+    """The loops with the ranges that bound them; ``sizes``: the values that open sizes may have."""
     ranged = {name: body for name, body in bodies.items() if data_ranges(body)}
-    return _Narrowing(ranged).visit(root) if ranged else root
+    return _Narrowing(ranged, sizes).visit(root) if ranged else root
 
 
 @frozen
@@ -50,6 +51,7 @@ class _Narrowing:
     """``bodies``: of the statements that have ranges."""
 
     bodies: Mapping[str, StatementBody]
+    sizes: Ranges
 
     def visit(self, tree: LoopTree) -> LoopTree:
         """The tree, inner loops first."""
@@ -69,7 +71,13 @@ class _Narrowing:
                 assert_never(tree)
 
     def narrowed(self, loop: Loop) -> Loop:
-        """The loop with ranges, if all instances inside have one."""
+        """The loop with ranges, if all instances inside have one.
+
+        Where sizes alone decide that it has no iteration, its bounds would be read in vain.
+        """
+        limits = {*variables(loop.lower), *variables(loop.upper)}
+        if limits <= self.sizes.keys() and not always_runs(loop, self.sizes):
+            return loop
         found: dict[ReadRange, None] = {}
         for leaf, path in loop_paths(loop.body, ()):
             if not isinstance(leaf, Instance) or isinstance(leaf, Copy) or leaf.statement not in self.bodies:

@@ -9,6 +9,7 @@ import pytest
 
 from tc.base.errors import VerificationError
 from tc.language.program.program import InRange
+from tc.polyhedral.analysis.ranges import size_ranges
 from tc.polyhedral.generate.block_sums import block_sums
 from tc.polyhedral.generate.narrow_ranges import narrow_ranges
 from tc.polyhedral.ir.loops import IndexLiteral, IndexVariable, Loop, LoopProgram, LoopTree, ReadRange
@@ -24,7 +25,9 @@ TEXT = "def f(int32(P) R, int32(Z) c, float(M,K) x) -> (y) { y(i,k) +=! x(c(j),k
 def narrowed(options: Options) -> LoopProgram:
     program = map_program(specialized(TEXT, ((14,), (300,), (17, 40))), options, machine_for(options)).loops
     root = block_sums(program).root
-    return replace(program, root=narrow_ranges(root, {body.name: body for body in program.bodies}))
+    return replace(
+        program, root=narrow_ranges(root, {body.name: body for body in program.bodies}, size_ranges(program.sizes))
+    )
 
 
 @pytest.mark.parametrize("options", [CpuOptions(), CpuOptions(vectorize=False), GpuOptions()], ids=str)
