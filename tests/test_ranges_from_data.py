@@ -225,3 +225,14 @@ def test_bounds_are_not_read_where_open_sizes_leave_no_instance() -> None:
             b, x = np.arange(extent, dtype=np.float32), np.array([0, 1, extent - 2], np.int32)
             wanted = [np.inf, 2, 2]
             np.testing.assert_array_equal(np.asarray(f(b, x, target=target)), wanted)
+
+
+@pytest.mark.parametrize("bounds", [[4, 1], [1, -1], [0, 4], [5, 5], [4, 1, 0]])
+def test_bounds_that_are_wrong_are_noticed_where_ranges_are_empty_too(bounds: list[int]) -> None:
+    f = tc.define("def f(float(N) B, int32(M) W) -> (O) { O(i) max=! B(k) where k in W(i):W(i + 1) }").single()
+    values, given = np.ones(3, np.float32), np.array(bounds, np.int32)
+    with pytest.raises(tc.ArgumentError, match="bound"):
+        f.oracle(values, given)
+    for target in ("cpu", "emulator"):
+        with pytest.raises(tc.ArgumentError, match="bound"):
+            f(values, given, target=target)

@@ -22,9 +22,9 @@ def within_ranges(frame: Frame, box: Box) -> Box:
         if volume(box) == 0 or not isinstance(inside.index, IteratorReference):
             return box
         position = frame.positions[inside.index.name]
-        least, extent = _ends(inside.begin, frame, box)[0], _ends(inside.extent, frame, box)[0]
-        most = _ends(inside.end, frame, box)[1]
-        if least < 0 or most > extent:
+        least, latest = _ends(inside.begin, frame, box)
+        earliest, most = _ends(inside.end, frame, box)
+        if min(least, earliest) < 0 or max(latest, most) > _ends(inside.extent, frame, box)[0]:
             return box
         start = max(box[position].start, least)
         found = list(box)
