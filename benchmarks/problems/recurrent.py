@@ -13,7 +13,7 @@ import numpy as np
 import tc
 from benchmarks.problems.indirect import SEED, Array, Place, placed, tensors
 
-_LSTM: Final = """
+LSTM: Final = """
 def lstm(float(T,B,I) x, float(4,H,I) W, float(4,H,H) U, float(4,H) v, float(B,H) h0, float(B,H) c0) -> (h, c) {
     h(0,b,i) = h0(b,i)
     c(b,i) = c0(b,i)
@@ -62,7 +62,7 @@ class Lstm:
     def ours(self, place: Place = Place.CPU) -> Callable[[], object]:
         """A call of ours."""
         arguments = placed(self._arguments(), place)
-        f = tc.define(_LSTM).single()
+        f = tc.define(LSTM).single()
         return lambda: f(*arguments)
 
     def peer(self, place: Place = Place.CPU) -> Callable[[], object]:

@@ -8,8 +8,6 @@ from functools import partial
 from typing import Any, Final, assert_never
 from unittest.mock import patch
 
-import islpy as isl
-
 import tc
 from tc.grammar.syntax import BinaryOperator
 from tc.language.program.program import INDEX_TYPE, Binary, Literal, Program, Reduction, Statement
@@ -56,22 +54,17 @@ def _a_step_less(statement: Statement) -> Statement:
     return replace(statement, iterators=(replace(first, end=Literal(first.end.value - 1, INDEX_TYPE)), *others))
 
 
-def _with_more(statement: Statement) -> Statement:
-    """Every owner has the first element of the next one, too."""
-    owned = statement.owned
-    if owned is None:
-        return statement
-    more = Binary(BinaryOperator.ADD, owned.end, Literal(1, INDEX_TYPE), INDEX_TYPE)
-    return replace(statement, owned=replace(owned, end=more))
+def _ending(operator: BinaryOperator) -> Callable[[Statement], Statement]:
+    """Every owner has the first element of the next one, too, or not the last of its own."""
 
+    def ending(statement: Statement) -> Statement:
+        owned = statement.owned
+        if owned is None:
+            return statement
+        end = Binary(operator, owned.end, Literal(1, INDEX_TYPE), INDEX_TYPE)
+        return replace(statement, owned=replace(owned, end=end))
 
-def _without_some(statement: Statement) -> Statement:
-    """The last element of each range has no owner."""
-    owned = statement.owned
-    if owned is None:
-        return statement
-    less = Binary(BinaryOperator.SUBTRACT, owned.end, Literal(1, INDEX_TYPE), INDEX_TYPE)
-    return replace(statement, owned=replace(owned, end=less))
+    return ending
 
 
 def _reversed(*arguments: Any) -> ScheduleTree:
@@ -87,14 +80,10 @@ def _backwards(node: Node) -> Node:
         case Sequence(filters):
             return Sequence(tuple(replace(own, child=_backwards(own.child)) for own in filters))
         case Band(members, _, child):
-            changed = tuple(m if m.coincident else replace(m, function=_negative(m.function)) for m in members)
+            changed = tuple(m if m.coincident else replace(m, function=m.function.neg()) for m in members)
             return replace(node, members=changed, child=_backwards(child))
         case _:
             assert_never(node)
-
-
-def _negative(function: isl.UnionPwAff) -> isl.UnionPwAff:
-    return function.neg()
 
 
 OWNERS: Final = tc.GpuOptions(tc.ScheduleOptions(scatter_owners=3))
@@ -114,11 +103,11 @@ REWRITINGS: Final[dict[str, tuple[str, tc.GpuOptions, str, Rewriting]]] = {
     ),
     "two owners of one element": (
         *("embedding_gradient", OWNERS, "share_scatters"),
-        _changed(share_scatters, _of_statements(_with_more)),
+        _changed(share_scatters, _of_statements(_ending(BinaryOperator.ADD))),
     ),
     "elements without an owner": (
         *("embedding_gradient", OWNERS, "share_scatters"),
-        _changed(share_scatters, _of_statements(_without_some)),
+        _changed(share_scatters, _of_statements(_ending(BinaryOperator.SUBTRACT))),
     ),
     "steps of a network reordered": ("recurrent_network", tc.GpuOptions(), "schedule_scop", _reversed),
     "steps of a sweep reordered": ("gauss_seidel", tc.GpuOptions(), "schedule_scop", _reversed),

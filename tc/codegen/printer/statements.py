@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, assert_never
 
 from tc.base.types import ScalarType, computation_type
 from tc.codegen.index.indices import index_fragment
@@ -34,12 +34,15 @@ def barrier(context: Context, node: Barrier) -> Printed:
 def prefetch(context: Context, node: Prefetch, scope: Scope) -> Printed:
     """What prefetches the lines, one by one; nothing in a language that cannot."""
     dialect = context.dialect
-    templates = {
-        Use.LATER: dialect.prefetch_later,
-        Use.SOON: dialect.prefetch,
-        Use.STORE: dialect.prefetch_to_store,
-    }
-    template = templates[node.use]
+    match node.use:
+        case Use.LATER:
+            template = dialect.prefetch_later
+        case Use.SOON:
+            template = dialect.prefetch
+        case Use.STORE:
+            template = dialect.prefetch_to_store
+        case _:
+            assert_never(node.use)
     if template is None:
         return Printed(())
     size = Fragment(str(context.layouts[node.tensor].type.itemsize))

@@ -14,6 +14,7 @@ from tc.language.program.program import Expression, reads_in
 from tc.language.program.specialization import Layout
 from tc.polyhedral.analysis.access_boxes import accesses_in, box_of, iterator_ranges
 from tc.polyhedral.analysis.offsets import LinearForm
+from tc.polyhedral.analysis.strides import offset_form
 from tc.polyhedral.ir.loops import Loop, LoopTree, StatementBody, Use
 from tc.polyhedral.ir.scop import Promotion
 from tc.polyhedral.prefetch.register_tiles import change_tiles, is_large, reductions, with_prefetch
@@ -53,8 +54,8 @@ class _Walk:
             box = box_of(own, {loop.iterator for loop in around}, layout.shape) if own else None
             if box is None:
                 continue
-            slopes = (side.first.slope(last.iterator) or 0 for side in box)
-            step = sum(slope * stride for slope, stride in zip(slopes, layout.strides, strict=True)) * last.step
+            place = offset_form((side.first for side in box), layout, ())
+            step = (place.slope(last.iterator) or 0) * last.step
             found = tuple(rows_of(tensor, layout, box, (), use=Use.SOON, ahead=LinearForm(_AHEAD * step)))
             if step and sum(own.lines for own in found) <= _MOST_LINES:
                 for prefetch in found:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tc
+from benchmarks.problems.recurrent import LSTM
 from tc.dispatch.kernel import Kernel
 from tc.language.isl.session import MAX_OPERATIONS
 from tc.polyhedral.pipeline import map_program
@@ -13,18 +14,6 @@ from tc.reference.compare import compare
 from tc.targets.machine import GENERIC_GPU
 
 CUMULATIVE = "def f(float(M,N) x) -> (y) { y(m,i) +=! x(m,j) where j in 0:i+1, i in 0:N }"
-LSTM = """
-def f(float(T,B,I) x, float(4,H,I) W, float(4,H,H) U, float(4,H) v, float(B,H) h0, float(B,H) c0) -> (h, c) {
-    h(0,b,i) = h0(b,i)
-    c(b,i) = c0(b,i)
-    for t in 0:T {
-        p(t,b,g,i) +=! x(t,b,k) * W(g,i,k)
-        q(t,b,g,i) +=! h(t,b,j) * U(g,i,j)
-        z(b,g,i) = p(t,b,g,i) + q(t,b,g,i) + v(g,i)
-        c(b,i) = c(b,i) / (1 + exp(-z(b,1,i))) + tanh(z(b,2,i)) / (1 + exp(-z(b,0,i)))
-        h(t+1,b,i) = tanh(c(b,i)) / (1 + exp(-z(b,3,i)))
-    }
-}"""
 # What follows each other is a product and its rows, which fit one block.
 PRODUCTS = """
 def f(float(M,K) A, float(K,N) B, float(N,K) C) -> (y) {
