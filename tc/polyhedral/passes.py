@@ -36,6 +36,7 @@ from tc.polyhedral.ir.loops import LoopTree
 from tc.polyhedral.ir.scop import Scop
 from tc.polyhedral.ir.tree import ScheduleTree
 from tc.polyhedral.prefetch.prefetch_blocks import prefetch_blocks
+from tc.polyhedral.prefetch.prefetch_fills import prefetch_fills, strip_fills
 from tc.polyhedral.prefetch.prefetch_gathers import prefetch_gathers
 from tc.polyhedral.prefetch.prefetch_panels import prefetch_panels
 from tc.polyhedral.prefetch.prefetch_stores import prefetch_stores
@@ -254,11 +255,16 @@ def _separate_borders(root: LoopTree, scop: Scop, _options: CpuOptions, _machine
 
 
 # Of the loops that isl generates for the tree.
+def _strip_fills(root: LoopTree, scop: Scop, options: CpuOptions, _machine: CpuMachine) -> Loops:
+    return (strip_fills(root, scop.buffers, scop.bodies, scop.sizes) if options.block_prefetch else root), scop
+
+
 LOOP_PASSES: Final[Passes[LoopTree, CpuOptions, CpuMachine]] = (
     ("localize", _localize),
     ("separate tiles", _separate_tiles),
     ("constant unroll bounds", _constant_unroll_bounds),
     ("separate borders", _separate_borders),
+    ("strip fills", _strip_fills),
 )
 
 
@@ -317,6 +323,10 @@ def _prefetch_stores(root: LoopTree, scop: Scop, options: CpuOptions, machine: C
     return prefetch_stores(root, (*scop.buffers, *scop.temporaries), scop.bodies, streamed, scop.sizes), scop
 
 
+def _prefetch_fills(root: LoopTree, scop: Scop, options: CpuOptions, _machine: CpuMachine) -> Loops:
+    return (prefetch_fills(root, scop.buffers, scop.bodies, scop.sizes) if options.block_prefetch else root), scop
+
+
 def _prefetch_panels(root: LoopTree, scop: Scop, options: CpuOptions, _machine: CpuMachine) -> Loops:
     return (prefetch_panels(root, scop.promotions, scop.bodies) if options.block_prefetch else root), scop
 
@@ -326,5 +336,6 @@ PREFETCH_PASSES: Final[Passes[LoopTree, CpuOptions, CpuMachine]] = (
     ("prefetch gathers", _prefetch_gathers),
     ("prefetch blocks", _prefetch_blocks),
     ("prefetch stores", _prefetch_stores),
+    ("prefetch fills", _prefetch_fills),
     ("prefetch panels", _prefetch_panels),
 )

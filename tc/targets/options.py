@@ -100,7 +100,8 @@ class CpuOptions(Written):
     vectorizer.
     ``gather_prefetch``: how many iterations ahead the rows of a gather are asked for; 0 leaves that to the processor.
     ``block_prefetch``: a limit, the most bytes of an argument that one iteration of a loop works on while the block of
-    the next one is asked for; 0 leaves that to the processor, and also the lines that register tiles store to.
+    the next one is asked for; 0 leaves that to the processor, and also the lines that register tiles store to or
+    that are filled with a number.
     ``check_indices``: gathers check their indices (see *Gathers* in ``docs/language.md``).
     ``numerics``: what the bits of the results may depend on.
     """

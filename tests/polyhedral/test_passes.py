@@ -199,9 +199,9 @@ def test_a_budget_too_small_for_scheduling_but_not_for_the_proof(monkeypatch: py
 def test_the_pipeline_is_literal_lists() -> None:
     names = ["chunk steps", "register tile", "tile", "vectorize", "parallelize", "promote", "unroll"]
     assert [name for name, _ in PASSES] == names
-    loops = ["localize", "separate tiles", "constant unroll bounds", "separate borders"]
+    loops = ["localize", "separate tiles", "constant unroll bounds", "separate borders", "strip fills"]
     assert [name for name, _ in LOOP_PASSES] == loops
-    prefetches = ["prefetch gathers", "prefetch blocks", "prefetch stores", "prefetch panels"]
+    prefetches = ["prefetch gathers", "prefetch blocks", "prefetch stores", "prefetch fills", "prefetch panels"]
     assert [name for name, _ in PREFETCH_PASSES] == prefetches
     mapped = map_program(specialized(MATMUL, ((8, 8), (8, 8))), CpuOptions(), MACHINE)
     names = [stage.name for stage in mapped.stages]
