@@ -98,6 +98,10 @@ class RangeError(SemanticError):
     """The range of an iterator is undetermined, contradictory or leaves a tensor."""
 
 
+class GradientError(TextError):
+    """What a derivative of a definition was asked for that there is not: which part has none, and why."""
+
+
 class ArgumentError(TCError):
     """A call does not fit the definition: which argument, what was expected, what came."""
 

@@ -1,0 +1,1 @@
+"""Gradients of definitions: from ``Program`` to ``Program``."""

@@ -1,0 +1,259 @@
+"""``gradient``: the program of the gradient of a program, and of its directional derivative.
+
+It runs the statements of the forward that derivatives read, then the reverse sweep.  Its text goes through the front
+end like any other, which infers ranges and proves that every element is written once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from tc.base.errors import Diagnostic, GradientError
+from tc.base.types import ScalarType
+from tc.gradient.images import is_one_to_one, reaches_all
+from tc.gradient.reverse import Reverse, Ties
+from tc.gradient.simplify import simplified
+from tc.gradient.terms import adjoint_type, converted, number
+from tc.gradient.versions import forward_of
+from tc.gradient.workspace import Workspace, filled, moved
+from tc.grammar import syntax
+from tc.grammar.syntax import BinaryOperator
+from tc.language.algebra.rewriting import map_statement
+from tc.language.lower.lower import lower_text
+from tc.language.program.program import (
+    Binary,
+    Cast,
+    DerivedOrigin,
+    Expression,
+    InRange,
+    Literal,
+    Precondition,
+    Program,
+    Read,
+    Reduction,
+    Role,
+    SizeReference,
+    Statement,
+    Tensor,
+    reads_in,
+    rebuild,
+    walk,
+)
+from tc.language.program.written_elements import scatters
+from tc.language.text.print_program import program_syntax, program_text
+
+
+def gradient(program: Program, names: Sequence[str] = (), ties: Ties = Ties.SPLIT) -> Program:
+    """The gradient of a definition by some of its arguments; without names, by all of its floating tensors.
+
+    It takes the arguments of the definition and, for every floating result ``C``, ``d_C``: the derivative of some
+    number by each element of ``C``.  Its results are ``d_A``, the derivatives of that number by each element of ``A``.
+    GradientError for what has none.
+    """
+    wanted = _wanted(program, names)
+    return _Gradient(program, ties).of(wanted)
+
+
+def _wanted(program: Program, names: Sequence[str]) -> tuple[str, ...]:
+    given = {t.name: t for t in program.tensors if t.name in program.arguments}
+    floating = [name for name in program.arguments if name in given and given[name].type.is_floating]
+    for name in names:
+        if name not in floating:
+            known = f"its floating tensors are {', '.join(floating)}" if floating else "it has none"
+            raise GradientError(Diagnostic(f"`{name}` is no argument of `{program.name}` with a gradient: {known}"))
+    repeated = next((name for name in names if list(names).count(name) > 1), None)
+    if repeated is not None:
+        raise GradientError(Diagnostic(f"`{repeated}` is named twice"))
+    if not floating:
+        raise GradientError(Diagnostic(f"`{program.name}` has no floating tensor as an argument"))
+    return tuple(names) or tuple(floating)
+
+
+class _Gradient:
+    def __init__(self, program: Program, ties: Ties) -> None:
+        self.program = program
+        self.ties = ties
+        self.forward = forward_of(program)
+        self.workspace = Workspace(program, self.forward)
+        self.sizes: list[str] = list(program.sizes)
+        self.preconditions: list[Precondition] = list(program.preconditions)
+
+    def of(self, wanted: Sequence[str]) -> Program:
+        active = self._active(wanted)
+        given = {name: self._incoming(name) for name in self._floating_results()}
+        gathered = self._gathered(active)
+        adjoints: dict[str, str] = {}
+        for name in sorted(active, key=list(self.workspace.tensors).index):
+            tensor = self.workspace.tensors[name]
+            if name in given and name not in gathered:
+                adjoints[name] = given[name].name
+                continue
+            summed = name in given or (name in wanted and tensor.type.is_half)
+            wish = f"d_{name}_total" if summed else f"d_{name}"
+            own = self.workspace.declare(wish, adjoint_type(tensor.type), tensor.shape, tensor.origin)
+            adjoints[name] = own.name
+        reverse = Reverse(self.workspace, adjoints, self.ties, {adjoints[n]: given[n] for n in given if n in gathered})
+        for step in reversed(self.forward.steps):
+            reverse.visit(step)
+        results, last = self._results(wanted, adjoints)
+        swept = self._with_zeros(reverse.statements, [a for n, a in adjoints.items() if n not in given])
+        return self._program([*self.forward.statements, *swept, *last], list(given.values()), results)
+
+    def _active(self, wanted: Sequence[str]) -> frozenset[str]:
+        """The tensors that depend on what is wanted and that results depend on."""
+        depend = set(wanted)
+        for step in self.forward.steps:
+            own = {read.tensor for read in reads_in(step.statement.value)}
+            if own & depend and self.workspace.tensors[step.statement.target].type.is_floating:
+                depend.add(step.statement.target)
+        reach = set(self.program.results)
+        for step in reversed(self.forward.steps):
+            if step.statement.target in reach:
+                reach |= {read.tensor for read in reads_in(step.statement.value)}
+        return frozenset(depend & reach) | frozenset(wanted)
+
+    def _gathered(self, active: frozenset[str]) -> frozenset[str]:
+        """The tensors to whose adjoints something is added: those that others are computed from."""
+        return frozenset(
+            tensor for step in self.forward.steps if step.statement.target in active for tensor in step.before
+        )
+
+    def _floating_results(self) -> list[str]:
+        return [name for name in self.program.results if self.workspace.tensors[name].type.is_floating]
+
+    def _incoming(self, name: str) -> Tensor:
+        """The argument with the adjoint of a result."""
+        tensor = self.workspace.tensors[name]
+        shape = tuple(self._extent(name, number, extent) for number, extent in enumerate(tensor.shape))
+        return self.workspace.declare(f"d_{name}", tensor.type, shape, tensor.origin, Role.INPUT)
+
+    def _extent(self, name: str, dimension: int, extent: Expression) -> Expression:
+        """An extent that a parameter may have; a computed one gets a name."""
+        if not _is_computed(extent):
+            return extent
+        size = SizeReference(self.workspace.name(f"{name}{dimension}"))
+        self.sizes.append(size.name)
+        origin = self.program.tensor(name).origin
+        condition = Binary(BinaryOperator.EQUAL, size, extent, ScalarType.BOOL)
+        message = f"d_{name} must have the shape of {name}"
+        self.preconditions.append(Precondition(condition, message, DerivedOrigin(message, origin)))
+        return size
+
+    def _results(self, wanted: Sequence[str], adjoints: dict[str, str]) -> tuple[list[str], list[Statement]]:
+        """The names of the results, and what rounds those of halves, once each."""
+        results: list[str] = []
+        last: list[Statement] = []
+        for name in wanted:
+            tensor = self.workspace.tensors[name]
+            own = self.workspace.tensors[adjoints[name]]
+            if tensor.type is own.type:
+                results.append(own.name)
+                continue
+            rounded = self.workspace.declare(f"d_{name}", tensor.type, tensor.shape, tensor.origin)
+            last.append(moved(self.workspace, rounded, own, f"adjoint of {name}, in its type"))
+            results.append(rounded.name)
+        return results, last
+
+    def _with_zeros(self, statements: Sequence[Statement], adjoints: Sequence[str]) -> list[Statement]:
+        """The statements with each adjoint begun: by the first that adds to it, where that reaches all of it."""
+        found: list[Statement] = []
+        waiting = dict.fromkeys(adjoints)
+        for statement in statements:
+            if statement.target in waiting:
+                del waiting[statement.target]
+                tensor = self.workspace.tensors[statement.target]
+                if statement.reduction is Reduction.ADD and reaches_all(statement, tensor, self._sized()):
+                    statement = _begun(statement)
+                else:
+                    found.append(self._zero(tensor))
+            found.append(statement)
+        found += [self._zero(self.workspace.tensors[name]) for name in waiting]
+        return found
+
+    def _zero(self, tensor: Tensor) -> Statement:
+        reason = "an adjoint that nothing was added to yet"
+        return filled(self.workspace, tensor, lambda subscripts: number(0, tensor.type), reason)
+
+    def _sized(self) -> Program:
+        """A program with the sizes and preconditions of the gradient."""
+        return replace(self.program, sizes=tuple(self.sizes), preconditions=tuple(self.preconditions))
+
+    def _program(self, statements: Sequence[Statement], given: Sequence[Tensor], results: Sequence[str]) -> Program:
+        kept = _needed(statements, results)
+        written = dict.fromkeys(statement.target for statement in kept)
+        arguments = [t for t in self.program.tensors if t.name in self.program.arguments]
+        tensors = [
+            replace(self.workspace.tensors[name], role=Role.OUTPUT if name in results else Role.TEMPORARY)
+            for name in written
+        ]
+        prefix = "S"
+        while any(name.startswith(prefix) for name in self.workspace.taken):
+            prefix += "_"
+        made = Program(
+            name=f"{self.program.name}_gradient",
+            sizes=tuple(self.sizes),
+            scalars=self.program.scalars,
+            tensors=(*arguments, *given, *tensors),
+            arguments=(*self.program.arguments, *(tensor.name for tensor in given)),
+            results=tuple(results),
+            statements=tuple(replace(s, name=f"{prefix}{n}") for n, s in enumerate(kept)),
+            preconditions=tuple(self.preconditions),
+        )
+        return lowered(with_wide_temporaries(simplified(made)))
+
+
+def _is_computed(extent: Expression) -> bool:
+    return not isinstance(extent, SizeReference | Literal)
+
+
+def _begun(statement: Statement) -> Statement:
+    """The sum that begins what it adds to; a plain assignment where nothing is added up."""
+    ranged = any(isinstance(part, InRange) for part in walk(statement.value))
+    if is_one_to_one(statement) and not ranged and not any(map(scatters, statement.subscripts)):
+        return replace(statement, reduction=None)
+    return replace(statement, initialize=True)
+
+
+def _needed(statements: Sequence[Statement], results: Iterable[str]) -> list[Statement]:
+    """The statements that results depend on."""
+    needed = set(results)
+    kept: list[Statement] = []
+    for statement in reversed(statements):
+        if statement.target in needed:
+            kept.append(statement)
+            for expression in (statement.value, *statement.subscripts):
+                needed |= {read.tensor for read in reads_in(expression)}
+    return kept[::-1]
+
+
+def lowered(program: Program) -> Program:
+    """The program as the front end makes it of its text."""
+    (found,) = lower_text(syntax.Text((program_syntax(program),)), program_text(program)).values()
+    return found
+
+
+def with_wide_temporaries(program: Program) -> Program:
+    """The program with reductions of halves in temporaries kept in float32, and rounded where they are read."""
+    wide = {
+        statement.target
+        for statement in program.statements
+        if statement.reduction is not None and program.tensor(statement.target).type.is_half
+    } - set(program.results)
+    if not wide:
+        return program
+
+    def rounded(expression: Expression) -> Expression:
+        found = rebuild(expression, rounded)
+        if isinstance(found, Read) and found.tensor in wide:
+            return Cast(replace(found, type=ScalarType.FLOAT32), found.type)
+        return found
+
+    def widened(statement: Statement) -> Statement:
+        found = map_statement(statement, rounded)
+        if statement.target not in wide:
+            return found
+        return replace(found, value=converted(found.value, ScalarType.FLOAT32))
+
+    tensors = (replace(t, type=ScalarType.FLOAT32) if t.name in wide else t for t in program.tensors)
+    return replace(program, tensors=tuple(tensors), statements=tuple(map(widened, program.statements)))

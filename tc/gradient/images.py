@@ -1,0 +1,70 @@
+"""Whether a statement reaches all elements of a tensor, so that it may begin them with 0 itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import islpy as isl
+
+from tc.language.isl.affine import Frame, access_relation, affine_function, frame_of, isl_name, iteration_domain
+from tc.language.isl.parameters import integer_parameters, possible_parameters
+from tc.language.isl.session import is_out_of_operations, isl_context
+from tc.language.program.program import INDEX_TYPE, IteratorReference, Literal, Program, Statement, Tensor
+from tc.language.prove.written import initialization
+
+
+def reaches_all(statement: Statement, tensor: Tensor, program: Program) -> bool:
+    """Whether a sum gives every element of its target a value if it initializes, for all sizes of the program.
+
+    False where isl cannot tell.
+    """
+    begun = initialization(replace(statement, initialize=True), tensor.shape)
+    try:
+        with isl_context() as context:
+            names = integer_parameters(program)
+            possible = possible_parameters(program, context, names, 0)
+            missing = _elements(tensor, Frame(context, isl_name(tensor.name), _dimensions(tensor), names))
+            frame = frame_of(begun, context, names)
+            domain = iteration_domain(begun, frame)
+            if missing is None or domain is None or any(affine_function(s, frame) is None for s in begun.subscripts):
+                return False
+            extents: Sequence[None] = [None] * len(begun.subscripts)
+            image = access_relation(tensor.name, begun.subscripts, extents, frame).intersect_domain(domain).range()
+            return bool(missing.intersect_params(possible).is_subset(image))
+    except isl.Error as error:
+        if not is_out_of_operations(error):
+            raise
+        return False
+
+
+def _dimensions(tensor: Tensor) -> tuple[str, ...]:
+    return tuple(f"d{number}" for number in range(len(tensor.shape)))
+
+
+def _elements(tensor: Tensor, frame: Frame) -> isl.Set | None:
+    """All elements of a tensor; None where an extent is not affine."""
+    found = frame.universe()
+    for extent, name in zip(tensor.shape, frame.iterators, strict=True):
+        end = affine_function(extent, frame)
+        if end is None:
+            return None
+        index = frame.require(name)
+        found = found.intersect(index.ge_set(frame.constant(0))).intersect(index.lt_set(end))
+    return found
+
+
+def is_one_to_one(statement: Statement) -> bool:
+    """Whether surely no two instances write one element: each iterator is a subscript by itself."""
+    alone = {s.name for s in statement.subscripts if isinstance(s, IteratorReference)}
+    return {iterator.name for iterator in statement.iterators} <= alone
+
+
+def is_everything(statement: Statement, tensor: Tensor) -> bool:
+    """Whether its subscripts are iterators over whole dimensions, as they are written."""
+    ranges = {iterator.name: iterator for iterator in statement.iterators}
+    return not statement.conditions and all(
+        isinstance(own, IteratorReference)
+        and (ranges[own.name].begin, ranges[own.name].end) == (Literal(0, INDEX_TYPE), extent)
+        for own, extent in zip(statement.subscripts, tensor.shape, strict=True)
+    )

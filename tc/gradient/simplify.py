@@ -1,0 +1,110 @@
+"""Fewer statements for the same derivative: copies of what nothing replaces, and sums in several parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tc.gradient.images import is_everything, is_one_to_one
+from tc.gradient.terms import plus
+from tc.language.algebra.rewriting import map_statement, rename
+from tc.language.program.program import (
+    InRange,
+    IteratorReference,
+    Program,
+    Read,
+    Reduction,
+    Role,
+    Statement,
+    reads_in,
+    walk,
+)
+from tc.language.program.written_elements import is_scatter
+
+
+def simplified(program: Program) -> Program:
+    """The program without copies that hold what is still there, and with parts of a sum in one statement."""
+    statements = _in_one_statement(program, _without_copies(program, list(program.statements)))
+    written = {statement.target for statement in statements}
+    tensors = tuple(t for t in program.tensors if t.role is Role.INPUT or t.name in written)
+    return replace(program, tensors=tensors, statements=tuple(statements))
+
+
+def _without_copies(program: Program, statements: list[Statement]) -> list[Statement]:
+    position = 0
+    while position < len(statements):
+        copy = statements[position]
+        source = _copied(copy, program)
+        later = statements[position + 1 :]
+        if source is None or any(statement.target in (source, copy.target) for statement in later):
+            position += 1
+            continue
+        names = {copy.target: source}
+        statements[position:] = [map_statement(statement, lambda e: rename(e, names, {})) for statement in later]
+    return statements
+
+
+def _copied(statement: Statement, program: Program) -> str | None:
+    """The tensor of which a statement makes a copy that is a temporary, if it does nothing else."""
+    target, value = program.tensor(statement.target), statement.value
+    if not isinstance(value, Read) or statement.reduction is not None or target.role is not Role.TEMPORARY:
+        return None
+    source = program.tensor(value.tensor)
+    same = value.subscripts == statement.subscripts and source.type is target.type and source.shape == target.shape
+    return source.name if same and is_everything(statement, target) else None
+
+
+def _in_one_statement(program: Program, statements: Sequence[Statement]) -> list[Statement]:
+    """Sums to which statements add side by side, without a read or write between, in the last of them."""
+    found: list[Statement] = []
+    for statement in statements:
+        place = next(
+            (n for n in range(len(found) - 1, -1, -1) if _meets(found[n], statement)),
+            None,
+        )
+        first = None if place is None else found[place]
+        if (
+            first is not None
+            and place is not None
+            and not program.tensor(statement.target).type.is_half  # which would be rounded less often
+            and _adds_to(first, statement)
+            and not _moves_past(first, found[place + 1 :])
+        ):
+            del found[place]
+            found.append(replace(first, value=plus(first.value, statement.value), origin=statement.origin))
+            continue
+        found.append(statement)
+    return found
+
+
+def _meets(earlier: Statement, statement: Statement) -> bool:
+    """Whether an earlier statement writes the same tensor, or reads it."""
+    return earlier.target == statement.target or statement.target in _read(earlier)
+
+
+def _read(statement: Statement) -> set[str]:
+    return {read.tensor for e in (statement.value, *statement.subscripts) for read in reads_in(e)}
+
+
+def _adds_to(first: Statement, statement: Statement) -> bool:
+    """Whether a statement adds, once, to each element that the first one gives or adds to."""
+    if first.target != statement.target or first.target in _read(first) | _read(statement):
+        return False
+    plain = all(isinstance(own, IteratorReference) for own in statement.subscripts)
+    return (
+        plain
+        and statement.reduction is Reduction.ADD
+        and first.reduction in (None, Reduction.ADD)
+        and first.subscripts == statement.subscripts
+        and set(first.iterators) == set(statement.iterators)
+        and first.conditions == statement.conditions
+        and is_one_to_one(statement)
+        and not is_scatter(statement)
+        and not any(isinstance(part, InRange) for own in (first, statement) for part in walk(own.value))
+    )
+
+
+def _moves_past(first: Statement, between: Sequence[Statement]) -> bool:
+    """Whether something between writes what the first statement reads."""
+    own = _read(first)
+    return any(statement.target in own for statement in between)

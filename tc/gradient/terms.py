@@ -1,0 +1,114 @@
+"""Expressions of derivatives, without the factors 1 and the terms 0 that rules leave behind."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tc.base.types import ScalarType
+from tc.grammar.syntax import BinaryOperator, UnaryOperator
+from tc.language.program.program import Binary, Call, Cast, Expression, Literal, Select, Unary
+
+_COMPARED: Final = (
+    BinaryOperator.LESS,
+    BinaryOperator.LESS_EQUAL,
+    BinaryOperator.GREATER,
+    BinaryOperator.GREATER_EQUAL,
+    BinaryOperator.EQUAL,
+    BinaryOperator.NOT_EQUAL,
+)
+
+
+def adjoint_type(type: ScalarType) -> ScalarType:
+    """That of the adjoint of a floating value: those of halves are accumulated in float32."""
+    return ScalarType.FLOAT64 if type is ScalarType.FLOAT64 else ScalarType.FLOAT32
+
+
+def number(value: float, type: ScalarType) -> Literal:
+    """A constant of a floating type."""
+    return Literal(float(value), type)
+
+
+def is_number(expression: Expression, value: float) -> bool:
+    """Whether an expression is this constant."""
+    return isinstance(expression, Literal) and not isinstance(expression.value, bool) and expression.value == value
+
+
+def times(left: Expression, right: Expression) -> Expression:
+    """A product; one of numbers with 0 stays, for the other factor may be infinite."""
+    if is_number(left, 1):
+        return right
+    if is_number(right, 1):
+        return left
+    for factor, other in ((left, right), (right, left)):
+        if is_number(factor, -1):
+            return negated(other)
+    match left, right:
+        case Unary(UnaryOperator.NEGATE, inner), _:
+            return negated(times(inner, right))
+        case _, Unary(UnaryOperator.NEGATE, inner):
+            return negated(times(left, inner))
+        case _:
+            return Binary(BinaryOperator.MULTIPLY, left, right, left.type)
+
+
+def over(left: Expression, right: Expression) -> Expression:
+    """A quotient."""
+    if isinstance(left, Unary) and left.operator is UnaryOperator.NEGATE:
+        return negated(over(left.operand, right))
+    return left if is_number(right, 1) else Binary(BinaryOperator.DIVIDE, left, right, left.type)
+
+
+def plus(left: Expression, right: Expression) -> Expression:
+    """A sum."""
+    if is_number(left, 0):
+        return right
+    if is_number(right, 0):
+        return left
+    if isinstance(right, Unary) and right.operator is UnaryOperator.NEGATE:
+        return minus(left, right.operand)
+    return Binary(BinaryOperator.ADD, left, right, left.type)
+
+
+def minus(left: Expression, right: Expression) -> Expression:
+    """A difference."""
+    if is_number(right, 0):
+        return left
+    if is_number(left, 0):
+        return negated(right)
+    return Binary(BinaryOperator.SUBTRACT, left, right, left.type)
+
+
+def negated(operand: Expression) -> Expression:
+    """The number with the other sign."""
+    match operand:
+        case Unary(UnaryOperator.NEGATE, inner):
+            return inner
+        case Literal(value=value, type=type):
+            return Literal(-value, type)
+        case _:
+            return Unary(UnaryOperator.NEGATE, operand, operand.type)
+
+
+def choice(condition: Expression, then: Expression, otherwise: Expression) -> Expression:
+    """``condition ? then : otherwise``."""
+    return then if then == otherwise else Select(condition, then, otherwise, then.type)
+
+
+def compared(operator: BinaryOperator, left: Expression, right: Expression) -> Expression:
+    """A comparison."""
+    assert operator in _COMPARED
+    return Binary(operator, left, right, ScalarType.BOOL)
+
+
+def converted(operand: Expression, type: ScalarType) -> Expression:
+    """The value in another type; constants are written in it."""
+    if operand.type is type:
+        return operand
+    if isinstance(operand, Literal) and operand.type.is_floating and type.is_floating:
+        return Literal(operand.value, type)
+    return Cast(operand, type)
+
+
+def call(function: str, *arguments: Expression) -> Call:
+    """A builtin of arguments of one type."""
+    return Call(function, arguments, arguments[0].type)

@@ -1,0 +1,173 @@
+"""The values that tensors hold while a definition runs: in-place updates replace one by the next.
+
+A derivative needs the values that statements have read.  Where a later statement replaces one of them, it is copied
+before (*value versioning*; static single assignment of whole tensors).  A maximum or minimum keeps the values that it
+chooses from, if they are computed: to find the chosen ones again, they must not be rounded in another way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from tc.base.frozen import frozen
+from tc.language.algebra.rewriting import fresh_name
+from tc.language.program.program import (
+    INDEX_TYPE,
+    DerivedOrigin,
+    Expression,
+    IterationVariable,
+    IteratorReference,
+    Literal,
+    Program,
+    Read,
+    Reduction,
+    Role,
+    Statement,
+    Tensor,
+    iterators_in,
+    reads_in,
+    rebuild,
+)
+
+
+@frozen
+class Step:
+    """A statement of the forward, and where the values of the tensors that it reads are found when all have run.
+
+    ``before``: of the tensors that it reads, its target among them.  ``after``: of its target behind it.
+    """
+
+    statement: Statement
+    before: Mapping[str, str]
+    after: str
+
+    def kept(self, expression: Expression) -> Expression:
+        """An expression of the statement in terms of the values that were read."""
+        found = rebuild(expression, self.kept)
+        return replace(found, tensor=self.before[found.tensor]) if isinstance(found, Read) else found
+
+
+@frozen
+class Forward:
+    """``statements``: all that run, with the copies among them; ``steps``: those of the definition, in order."""
+
+    tensors: Mapping[str, Tensor]
+    statements: tuple[Statement, ...]
+    steps: tuple[Step, ...]
+
+
+def forward_of(program: Program) -> Forward:
+    """The statements of a program with copies of the values that are replaced after they were read."""
+    tensors = {tensor.name: tensor for tensor in program.tensors}
+    taken = {*program.sizes, *tensors, *(scalar.name for scalar in program.scalars)}
+    taken |= {iterator.name for statement in program.statements for iterator in statement.iterators}
+    listed = list(_apart(program.statements, tensors, taken))
+    versions = _versions(listed)
+    names = {
+        tensor: [*(_declared(f"{tensor}_{number}", tensors[tensor], tensors, taken) for number in range(last)), tensor]
+        for tensor, last in versions.last.items()
+    }
+    statements: list[Statement] = []
+    steps: list[Step] = []
+    for statement, numbers in zip(listed, versions.read, strict=True):
+        target = statement.target
+        before = {tensor: names[tensor][number] for tensor, number in numbers.items()}
+        after = names[target][versions.written[len(steps)]]
+        if target in before and before[target] != after:
+            statements.append(_copy(tensors[target], before[target], statement, taken))
+        steps.append(Step(statement, before, after))
+        statements.append(statement)
+    return Forward(tensors, tuple(statements), tuple(steps))
+
+
+@frozen
+class _Versions:
+    """Numbers of values: ``read`` and ``written`` by each statement, and the ``last`` of each tensor."""
+
+    read: Sequence[Mapping[str, int]]
+    written: Sequence[int]
+    last: Mapping[str, int]
+
+
+def _versions(statements: Sequence[Statement]) -> _Versions:
+    current: dict[str, int] = {}
+    seen: set[str] = set()
+    read: list[Mapping[str, int]] = []
+    written: list[int] = []
+    for statement in statements:
+        target = statement.target
+        own = {found.tensor for found in _reads(statement)}
+        if _continues(statement):
+            own.add(target)
+        seen |= own
+        before = {tensor: current.setdefault(tensor, 0) for tensor in own}
+        current.setdefault(target, 0)
+        if target in seen:
+            before.setdefault(target, current[target])
+            current[target] += 1
+            seen.discard(target)
+        read.append(before)
+        written.append(current[target])
+    return _Versions(read, written, current)
+
+
+def _continues(statement: Statement) -> bool:
+    """Whether the derivative of a reduction needs the value that it goes on with."""
+    return statement.reduction not in (None, Reduction.ADD) and not statement.initialize
+
+
+def _reads(statement: Statement) -> Iterator[Read]:
+    for expression in (statement.value, *statement.subscripts):
+        yield from reads_in(expression)
+
+
+def _apart(statements: Sequence[Statement], tensors: dict[str, Tensor], taken: set[str]) -> Iterator[Statement]:
+    """The statements, with the computed values of maxima and minima in tensors of their own."""
+    for statement in statements:
+        extremal = statement.reduction in (Reduction.MINIMUM, Reduction.MAXIMUM)
+        computed = statement.value.type.is_floating and not isinstance(statement.value, Read)
+        if not (extremal and computed and _is_box(statement)):
+            yield statement
+            continue
+        name = fresh_name(f"{statement.target}_terms", taken)
+        taken.add(name)
+        subscripts = tuple(IteratorReference(iterator.name) for iterator in statement.iterators)
+        shape = tuple(iterator.end for iterator in statement.iterators)
+        origin = DerivedOrigin(f"the values that {statement.target} chooses from", statement.origin)
+        tensors[name] = Tensor(name, statement.value.type, shape, Role.TEMPORARY, origin)
+        plain = replace(statement, target=name, subscripts=subscripts, reduction=None, initialize=False, origin=origin)
+        yield plain
+        yield replace(statement, value=Read(name, subscripts, statement.value.type))
+
+
+def _is_box(statement: Statement) -> bool:
+    """Whether its iterators begin with 0 and run independently of each other."""
+    plain = all(iterator.begin == Literal(0, INDEX_TYPE) for iterator in statement.iterators)
+    return plain and not statement.conditions and not iterators_in(i.end for i in statement.iterators)
+
+
+def _declared(name: str, like: Tensor, tensors: dict[str, Tensor], taken: set[str]) -> str:
+    own = fresh_name(name, taken)
+    taken.add(own)
+    tensors[own] = Tensor(own, like.type, like.shape, Role.TEMPORARY, like.origin)
+    return own
+
+
+def _copy(tensor: Tensor, name: str, statement: Statement, taken: set[str]) -> Statement:
+    """Keeps the value of a tensor before a statement replaces it."""
+    iterators = over_elements(tensor, taken)
+    subscripts = tuple(IteratorReference(iterator.name) for iterator in iterators)
+    origin = DerivedOrigin(f"the value of {tensor.name} that is replaced", statement.origin)
+    value = Read(tensor.name, subscripts, tensor.type)
+    return Statement("", iterators, (), name, subscripts, None, False, value, (), origin)
+
+
+def over_elements(tensor: Tensor, taken: Collection[str]) -> tuple[IterationVariable, ...]:
+    """Iterators over all elements of a tensor."""
+    names: list[str] = []
+    for number in range(len(tensor.shape)):
+        names.append(fresh_name(f"i{number}", {*taken, *names}))
+    return tuple(
+        IterationVariable(name, Literal(0, INDEX_TYPE), extent) for name, extent in zip(names, tensor.shape, strict=True)
+    )
