@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from tc.base.errors import Diagnostic, GradientError
+from tc.base.errors import Diagnostic, GradientError, SemanticError
 from tc.base.types import ScalarType
 from tc.gradient.images import is_one_to_one, reaches_all
+from tc.gradient.incoming import with_known_values
 from tc.gradient.reverse import Reverse, Ties
 from tc.gradient.simplify import simplified
 from tc.gradient.terms import adjoint_type, converted, number
@@ -71,13 +72,22 @@ def _wanted(program: Program, names: Sequence[str]) -> tuple[str, ...]:
 
 
 class _Gradient:
-    def __init__(self, program: Program, ties: Ties) -> None:
+    """``program``: the definition, in which results that come in are copied first."""
+
+    def __init__(self, definition: Program, ties: Ties) -> None:
+        known = with_known_values(definition)
+        program, self.names = known.program, known.names
         self.program = program
         self.ties = ties
         self.forward = forward_of(program)
         self.workspace = Workspace(program, self.forward)
         self.sizes: list[str] = list(program.sizes)
         self.preconditions: list[Precondition] = list(program.preconditions)
+
+        for name in known.arguments:
+            tensor = self.workspace.tensors[name]
+            shape = tuple(self._extent(name, number, extent) for number, extent in enumerate(tensor.shape))
+            self.workspace.tensors[name] = replace(tensor, shape=shape)
 
     def of(self, wanted: Sequence[str]) -> Program:
         active = self._active(wanted)
@@ -96,7 +106,7 @@ class _Gradient:
         reverse = Reverse(self.workspace, adjoints, self.ties, {adjoints[n]: given[n] for n in given if n in gathered})
         for step in reversed(self.forward.steps):
             reverse.visit(step)
-        results, last = self._results(wanted, adjoints)
+        results, last = self._results(wanted, reverse.adjoints)
         swept = self._with_zeros(reverse.statements, [a for n, a in adjoints.items() if n not in given])
         return self._program([*self.forward.statements, *swept, *last], list(given.values()), results)
 
@@ -126,7 +136,7 @@ class _Gradient:
         """The argument with the adjoint of a result."""
         tensor = self.workspace.tensors[name]
         shape = tuple(self._extent(name, number, extent) for number, extent in enumerate(tensor.shape))
-        return self.workspace.declare(f"d_{name}", tensor.type, shape, tensor.origin, Role.INPUT)
+        return self.workspace.declare(f"d_{self.names.get(name, name)}", tensor.type, shape, tensor.origin, Role.INPUT)
 
     def _extent(self, name: str, dimension: int, extent: Expression) -> Expression:
         """An extent that a parameter may have; a computed one gets a name."""
@@ -136,7 +146,8 @@ class _Gradient:
         self.sizes.append(size.name)
         origin = self.program.tensor(name).origin
         condition = Binary(BinaryOperator.EQUAL, size, extent, ScalarType.BOOL)
-        message = f"d_{name} must have the shape of {name}"
+        result = self.names.get(name, name)
+        message = f"{size.name} must be dimension {dimension} of {result}"
         self.preconditions.append(Precondition(condition, message, DerivedOrigin(message, origin)))
         return size
 
@@ -168,8 +179,7 @@ class _Gradient:
                 else:
                     found.append(self._zero(tensor))
             found.append(statement)
-        found += [self._zero(self.workspace.tensors[name]) for name in waiting]
-        return found
+        return [*(self._zero(self.workspace.tensors[name]) for name in waiting), *found]
 
     def _zero(self, tensor: Tensor) -> Statement:
         reason = "an adjoint that nothing was added to yet"
@@ -182,7 +192,7 @@ class _Gradient:
     def _program(self, statements: Sequence[Statement], given: Sequence[Tensor], results: Sequence[str]) -> Program:
         kept = _needed(statements, results)
         written = dict.fromkeys(statement.target for statement in kept)
-        arguments = [t for t in self.program.tensors if t.name in self.program.arguments]
+        arguments = [self.workspace.tensors[n] for n in self.program.arguments if n in self.workspace.tensors]
         tensors = [
             replace(self.workspace.tensors[name], role=Role.OUTPUT if name in results else Role.TEMPORARY)
             for name in written
@@ -229,7 +239,11 @@ def _needed(statements: Sequence[Statement], results: Iterable[str]) -> list[Sta
 
 def lowered(program: Program) -> Program:
     """The program as the front end makes it of its text."""
-    (found,) = lower_text(syntax.Text((program_syntax(program),)), program_text(program)).values()
+    try:
+        (found,) = lower_text(syntax.Text((program_syntax(program),)), program_text(program)).values()
+    except SemanticError as error:
+        message = f"the gradient of `{program.name.removesuffix('_gradient')}` is no definition: {error}"
+        raise GradientError(Diagnostic(message)) from error
     return found
 
 

@@ -103,7 +103,7 @@ def _versions(statements: Sequence[Statement]) -> _Versions:
         seen |= own
         before = {tensor: current.setdefault(tensor, 0) for tensor in own}
         current.setdefault(target, 0)
-        if target in seen:
+        if target in seen:  # what was read is replaced
             before.setdefault(target, current[target])
             current[target] += 1
             seen.discard(target)
@@ -156,14 +156,14 @@ def _declared(name: str, like: Tensor, tensors: dict[str, Tensor], taken: set[st
 
 def _copy(tensor: Tensor, name: str, statement: Statement, taken: set[str]) -> Statement:
     """Keeps the value of a tensor before a statement replaces it."""
-    iterators = over_elements(tensor, taken)
+    iterators = over_tensor(tensor, taken)
     subscripts = tuple(IteratorReference(iterator.name) for iterator in iterators)
     origin = DerivedOrigin(f"the value of {tensor.name} that is replaced", statement.origin)
     value = Read(tensor.name, subscripts, tensor.type)
     return Statement("", iterators, (), name, subscripts, None, False, value, (), origin)
 
 
-def over_elements(tensor: Tensor, taken: Collection[str]) -> tuple[IterationVariable, ...]:
+def over_tensor(tensor: Tensor, taken: Collection[str]) -> tuple[IterationVariable, ...]:
     """Iterators over all elements of a tensor."""
     names: list[str] = []
     for number in range(len(tensor.shape)):

@@ -7,7 +7,7 @@ from typing import Final
 
 from tc.base.types import ScalarType
 from tc.gradient.terms import converted
-from tc.gradient.versions import Forward, over_elements
+from tc.gradient.versions import Forward, over_tensor
 from tc.language.algebra.rewriting import fresh_name
 from tc.language.program.program import (
     DerivedOrigin,
@@ -26,6 +26,7 @@ class Workspace:
     """Declares tensors with names that are free in a definition."""
 
     def __init__(self, program: Program, forward: Forward) -> None:
+        self.program = program
         iterators = {iterator.name for statement in forward.statements for iterator in statement.iterators}
         scalars = {scalar.name for scalar in program.scalars}
         self._taken: Final = {*program.sizes, *scalars, *forward.tensors, *iterators}
@@ -60,7 +61,7 @@ def filled(
     workspace: Workspace, target: Tensor, value: Callable[[tuple[Expression, ...]], Expression], reason: str
 ) -> Statement:
     """A statement that gives every element of a tensor its value, which depends on its subscripts."""
-    iterators = over_elements(target, workspace.taken)
+    iterators = over_tensor(target, workspace.taken)
     subscripts = tuple(IteratorReference(iterator.name) for iterator in iterators)
     origin = DerivedOrigin(reason, target.origin)
     return Statement("", iterators, (), target.name, subscripts, None, False, value(subscripts), (), origin)
