@@ -6,11 +6,13 @@ end like any other, which infers ranges and proves that every element is written
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from tc.base.errors import Diagnostic, GradientError, SemanticError
 from tc.base.types import ScalarType
+from tc.gradient.expand import expanded
 from tc.gradient.images import is_one_to_one, reaches_all
 from tc.gradient.incoming import with_known_values
 from tc.gradient.reverse import Reverse, Ties
@@ -76,7 +78,7 @@ class _Gradient:
 
     def __init__(self, definition: Program, ties: Ties) -> None:
         known = with_known_values(definition)
-        program, self.names = known.program, known.names
+        program, self.names = expanded(known.program), known.names
         self.program = program
         self.ties = ties
         self.forward = forward_of(program)
@@ -104,8 +106,13 @@ class _Gradient:
             own = self.workspace.declare(wish, adjoint_type(tensor.type), tensor.shape, tensor.origin)
             adjoints[name] = own.name
         reverse = Reverse(self.workspace, adjoints, self.ties, {adjoints[n]: given[n] for n in given if n in gathered})
-        for step in reversed(self.forward.steps):
-            reverse.visit(step)
+        for block, group in itertools.groupby(reversed(self.forward.steps), lambda step: step.statement.blocks[:1]):
+            steps = list(group)
+            if block:
+                reverse.visit_block(steps)
+            else:
+                for step in steps:
+                    reverse.visit(step)
         results, last = self._results(wanted, reverse.adjoints)
         swept = self._with_zeros(reverse.statements, [a for n, a in adjoints.items() if n not in given])
         return self._program([*self.forward.statements, *swept, *last], list(given.values()), results)
@@ -174,10 +181,11 @@ class _Gradient:
             if statement.target in waiting:
                 del waiting[statement.target]
                 tensor = self.workspace.tensors[statement.target]
-                if statement.reduction is Reduction.ADD and reaches_all(statement, tensor, self._sized()):
+                adds = statement.reduction is Reduction.ADD and not statement.blocks
+                if adds and reaches_all(statement, tensor, self._sized()):
                     statement = _begun(statement)
                 else:
-                    found.append(self._zero(tensor))
+                    found.insert(_before_block(found, statement), self._zero(tensor))
             found.append(statement)
         return [*(self._zero(self.workspace.tensors[name]) for name in waiting), *found]
 
@@ -223,6 +231,14 @@ def _begun(statement: Statement) -> Statement:
     if is_one_to_one(statement) and not ranged and not any(map(scatters, statement.subscripts)):
         return replace(statement, reduction=None)
     return replace(statement, initialize=True)
+
+
+def _before_block(statements: Sequence[Statement], statement: Statement) -> int:
+    """Where the block begins that a further statement goes on with."""
+    place = len(statements)
+    while place > 0 and statement.blocks and statements[place - 1].blocks == statement.blocks:
+        place -= 1
+    return place
 
 
 def _needed(statements: Sequence[Statement], results: Iterable[str]) -> list[Statement]:

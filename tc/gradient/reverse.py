@@ -7,22 +7,24 @@ PLDI 2022, section 5), which derives the same for loops.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from enum import Enum
 from functools import reduce
 from typing import Final, assert_never
 
-from tc.base.errors import Diagnostic, GradientError
+from tc.base.errors import GradientError
 from tc.base.types import ScalarType
 from tc.base.frozen import frozen
 from tc.gradient.images import is_everything, is_one_to_one, reaches_all
 from tc.gradient.partials import Contribution, contributions
+from tc.gradient.refusal import refused
 from tc.gradient.terms import adjoint_type, choice, compared, converted, is_number, number, over, plus, times
 from tc.gradient.versions import Step
 from tc.gradient.workspace import Workspace, filled, moved
 from tc.grammar.syntax import BinaryOperator, UnaryOperator
+from tc.language.algebra.rewriting import map_statement
 from tc.language.draft.rules import is_piecewise_affine
 from tc.language.program.program import (
     INDEX_TYPE,
@@ -37,7 +39,6 @@ from tc.language.program.program import (
     Reduction,
     Statement,
     Tensor,
-    TextOrigin,
     Unary,
     in_terms_of,
     iterators_in,
@@ -77,8 +78,6 @@ class Reverse:
         statement = step.statement
         if statement.target not in self.adjoints:
             return
-        if statement.blocks:
-            raise refused(statement, "a recurrence (`for`) has no gradient yet")
         match statement.reduction:
             case None:
                 self._assigned(step)
@@ -91,10 +90,31 @@ class Reverse:
             case _:
                 assert_never(statement.reduction)
 
+    def visit_block(self, steps: Sequence[Step]) -> None:
+        """Adds the statements that belong to a block of the forward: a block that runs from its last step to the first.
+
+        What its statements do not read themselves comes behind it, without order.
+        """
+        for tensor in sorted({tensor for step in steps for tensor in (*step.before, step.statement.target)}):
+            if tensor in self.adjoints:
+                self._begin(self.adjoints[tensor])
+        start = len(self.statements)
+        for step in steps:
+            self.visit(step)
+        made = self.statements[start:]
+        del self.statements[start:]
+        outside = [statement for statement in made if not statement.blocks]
+        inside = [statement for statement in made if statement.blocks]
+        needed = {read.tensor for s in inside for e in (s.value, *s.subscripts) for read in reads_in(e)}
+        self.statements.extend(outside)
+        self.statements.extend(_backwards(s) for s in inside if s.target in needed)
+        self.statements.extend(replace(s, blocks=()) for s in inside if s.target not in needed)
+
     def _assigned(self, step: Step) -> None:
         """``T = f(T, x)``: the adjoint of the value of ``T`` that was replaced takes the place of that of the new one."""
         statement, adjoint = step.statement, self._adjoint(step)
-        updates = any(read.tensor == statement.target for read in reads_in(statement.value))
+        # In a block, a statement reads what other steps have written.
+        updates = not statement.blocks and any(r.tensor == statement.target for r in reads_in(statement.value))
         found = self._contributions(step, adjoint, {} if updates else {step.kept(statement.value): self._after(step)})
         replaced = step.before.get(statement.target)
         self._push(step, (c for c in found if not updates or c.read.tensor != replaced))
@@ -294,7 +314,7 @@ class Reverse:
         if start is not None:
             elements, here = self._here(step, elements=True)
             made.insert(0, _like(elements, here.at(own.name, own.type), start(here), reduction, reason))
-        if reaches_all(made[0], own, self._workspace.program):
+        if step.statement.blocks or reaches_all(made[0], own, self._workspace.program):
             made[0] = replace(made[0], initialize=True) if start is None else replace(made[0], reduction=None)
         else:
             neutral = neutral_element(reduction, own.type)
@@ -356,6 +376,17 @@ def _like(
     )
 
 
+def _backwards(statement: Statement) -> Statement:
+    """The statement with the steps of its block from the last to the first."""
+    steps = statement.iterators[0]
+    last = Binary(BinaryOperator.SUBTRACT, steps.end, Literal(1, INDEX_TYPE), INDEX_TYPE)
+    if steps.begin != Literal(0, INDEX_TYPE):
+        last = Binary(BinaryOperator.ADD, steps.begin, last, INDEX_TYPE)
+    values = {steps.name: Binary(BinaryOperator.SUBTRACT, last, IteratorReference(steps.name), INDEX_TYPE)}
+    changed = map_statement(statement, lambda expression: in_terms_of(expression, values))
+    return replace(changed, iterators=(steps, *changed.iterators[1:]))
+
+
 def _moved_to(value: Expression, old: Expression, new: Expression) -> Expression:
     """The value with another adjoint in it."""
     return new if value == old else rebuild(value, lambda child: _moved_to(child, old, new))
@@ -388,11 +419,3 @@ def _having(condition: Expression, value: bool) -> Expression:
     if value:
         return condition
     return Unary(UnaryOperator.NOT, condition, ScalarType.BOOL)
-
-
-def refused(statement: Statement, message: str) -> GradientError:
-    """The error for a statement that has no derivative."""
-    origin = statement.origin
-    while isinstance(origin, DerivedOrigin):
-        origin = origin.source
-    return GradientError(Diagnostic(message, origin.span if isinstance(origin, TextOrigin) else None))

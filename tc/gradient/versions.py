@@ -103,7 +103,7 @@ def _versions(statements: Sequence[Statement]) -> _Versions:
         seen |= own
         before = {tensor: current.setdefault(tensor, 0) for tensor in own}
         current.setdefault(target, 0)
-        if target in seen:  # what was read is replaced
+        if target in seen and not statement.blocks:  # what was read is replaced
             before.setdefault(target, current[target])
             current[target] += 1
             seen.discard(target)
