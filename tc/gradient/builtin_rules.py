@@ -10,28 +10,45 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from tc.grammar.syntax import BinaryOperator
+from tc.base.frozen import frozen
 from tc.gradient.terms import call, choice, compared, is_number, minus, negated, number, over, plus, times
+from tc.grammar.syntax import BinaryOperator
 from tc.language.program.program import Expression, Literal, reads_in
 
 # The products of an adjoint with the partial derivatives by each argument; None: that one is 0 wherever it exists.
-# Given the adjoint, the arguments, and the value of the call.
 Contributions: TypeAlias = tuple[Expression | None, ...]
-Rule: TypeAlias = Callable[[Expression, tuple[Expression, ...], Expression], Contributions]
+
+
+@frozen
+class At:
+    """A call whose derivative is wanted: the adjoint of its ``value``, and its arguments."""
+
+    adjoint: Expression
+    arguments: tuple[Expression, ...]
+    value: Expression
+
+    @property
+    def x(self) -> Expression:
+        """The first argument."""
+        return self.arguments[0]
+
+
+Rule: TypeAlias = Callable[[At], Contributions]
+Derivative: TypeAlias = Callable[[At], Expression]
 
 
 def _n(value: float, like: Expression) -> Literal:
     return number(value, like.type)
 
 
-def _one(derivative: Callable[[Expression, Expression], Expression]) -> Rule:
+def _one(derivative: Derivative) -> Rule:
     """A function of one argument, of which the derivative is known as a factor."""
-    return lambda adjoint, arguments, value: (times(adjoint, derivative(arguments[0], value)),)
+    return lambda at: (times(at.adjoint, derivative(at)),)
 
 
-def _over(divisor: Callable[[Expression, Expression], Expression]) -> Rule:
+def _over(divisor: Derivative) -> Rule:
     """A function of one argument, of which the derivative is known as a divisor."""
-    return lambda adjoint, arguments, value: (over(adjoint, divisor(arguments[0], value)),)
+    return lambda at: (over(at.adjoint, divisor(at)),)
 
 
 def _square(x: Expression) -> Expression:
@@ -45,107 +62,107 @@ def _sign(x: Expression, adjoint: Expression) -> Expression:
     return choice(compared(BinaryOperator.GREATER, x, zero), adjoint, rest)
 
 
-def _abs(adjoint: Expression, arguments: tuple[Expression, ...], value: Expression) -> Contributions:
-    return (_sign(arguments[0], adjoint),)
+def _abs(at: At) -> Contributions:
+    return (_sign(at.arguments[0], at.adjoint),)
 
 
 def _extreme(operator: BinaryOperator) -> Rule:
     """``min`` and ``max``: to the argument that is chosen; where both are equal, half each, and 0 beside a constant."""
 
-    def rule(adjoint: Expression, arguments: tuple[Expression, ...], value: Expression) -> Contributions:
-        left, right = arguments
-        zero, half = _n(0, adjoint), times(_n(0.5, adjoint), adjoint)
+    def rule(at: At) -> Contributions:
+        left, right = at.arguments
+        zero, half = _n(0, at.adjoint), times(_n(0.5, at.adjoint), at.adjoint)
 
         def share(own: Expression, other: Expression) -> Expression:
             is_constant = not any(True for _ in reads_in(other))
             tie = zero if is_constant else choice(compared(BinaryOperator.EQUAL, own, other), half, zero)
-            return choice(compared(operator, own, other), adjoint, tie)
+            return choice(compared(operator, own, other), at.adjoint, tie)
 
         return share(left, right), share(right, left)
 
     return rule
 
 
-def _fdim(adjoint: Expression, arguments: tuple[Expression, ...], value: Expression) -> Contributions:
-    x, y = arguments
-    inside = choice(compared(BinaryOperator.GREATER, x, y), adjoint, _n(0, adjoint))
+def _fdim(at: At) -> Contributions:
+    x, y = at.arguments
+    inside = choice(compared(BinaryOperator.GREATER, x, y), at.adjoint, _n(0, at.adjoint))
     return inside, negated(inside)
 
 
-def _pow(adjoint: Expression, arguments: tuple[Expression, ...], value: Expression) -> Contributions:
-    x, y = arguments
+def _pow(at: At) -> Contributions:
+    x, y = at.arguments
     one, zero = _n(1, x), _n(0, x)
-    base = times(times(adjoint, y), x if is_number(y, 2) else call("pow", x, minus(y, one)))
+    base = times(times(at.adjoint, y), x if is_number(y, 2) else call("pow", x, minus(y, one)))
     if not isinstance(y, Literal):
-        base = choice(compared(BinaryOperator.EQUAL, y, zero), _n(0, adjoint), base)
-    exponent = times(adjoint, times(value, call("log", x)))
-    return base, choice(compared(BinaryOperator.EQUAL, value, zero), _n(0, adjoint), exponent)
+        base = choice(compared(BinaryOperator.EQUAL, y, zero), _n(0, at.adjoint), base)
+    exponent = times(at.adjoint, times(at.value, call("log", x)))
+    return base, choice(compared(BinaryOperator.EQUAL, at.value, zero), _n(0, at.adjoint), exponent)
 
 
-def _atan2(adjoint: Expression, arguments: tuple[Expression, ...], value: Expression) -> Contributions:
-    y, x = arguments
+def _atan2(at: At) -> Contributions:
+    y, x = at.arguments
     square = plus(_square(x), _square(y))
-    return over(times(adjoint, x), square), negated(over(times(adjoint, y), square))
+    return over(times(at.adjoint, x), square), negated(over(times(at.adjoint, y), square))
 
 
-def _norm(adjoint: Expression, arguments: tuple[Expression, ...], value: Expression) -> Contributions:
-    return tuple(times(adjoint, over(x, value)) for x in arguments)
+def _norm(at: At) -> Contributions:
+    return tuple(times(at.adjoint, over(x, at.value)) for x in at.arguments)
 
 
-def _reciprocal_norm(adjoint: Expression, arguments: tuple[Expression, ...], value: Expression) -> Contributions:
-    cube = times(value, _square(value))
-    return tuple(negated(times(adjoint, times(x, cube))) for x in arguments)
+def _reciprocal_norm(at: At) -> Contributions:
+    cube = times(at.value, _square(at.value))
+    return tuple(negated(times(at.adjoint, times(x, cube))) for x in at.arguments)
 
 
-def _fdivide(adjoint: Expression, arguments: tuple[Expression, ...], value: Expression) -> Contributions:
-    return over(adjoint, arguments[1]), negated(over(times(adjoint, value), arguments[1]))
+def _fdivide(at: At) -> Contributions:
+    return over(at.adjoint, at.arguments[1]), negated(over(times(at.adjoint, at.value), at.arguments[1]))
 
 
-def _fma(adjoint: Expression, arguments: tuple[Expression, ...], value: Expression) -> Contributions:
-    x, y, _ = arguments
-    return times(adjoint, y), times(adjoint, x), adjoint
+def _fma(at: At) -> Contributions:
+    x, y, _ = at.arguments
+    return times(at.adjoint, y), times(at.adjoint, x), at.adjoint
 
 
-def _fmod(adjoint: Expression, arguments: tuple[Expression, ...], value: Expression) -> Contributions:
-    x, y = arguments
-    return adjoint, negated(times(adjoint, call("trunc", over(x, y))))
+def _fmod(at: At) -> Contributions:
+    x, y = at.arguments
+    return at.adjoint, negated(times(at.adjoint, call("trunc", over(x, y))))
 
 
-def _remainder(adjoint: Expression, arguments: tuple[Expression, ...], value: Expression) -> Contributions:
-    # The quotient is the integer that was taken, which the value tells without rounding anew.
-    x, y = arguments
-    return adjoint, negated(times(adjoint, call("round", over(minus(x, value), y))))
+def _remainder(at: At) -> Contributions:
+    # The quotient is the integer that was taken, which the at.value tells without rounding anew.
+    x, y = at.arguments
+    return at.adjoint, negated(times(at.adjoint, call("round", over(minus(x, at.value), y))))
 
 
-def _copysign(adjoint: Expression, arguments: tuple[Expression, ...], value: Expression) -> Contributions:
-    x, _ = arguments
-    same = compared(BinaryOperator.EQUAL, value, x)
-    kept = choice(same, adjoint, negated(adjoint))
-    return choice(compared(BinaryOperator.EQUAL, x, _n(0, x)), _n(0, adjoint), kept), None
+def _copysign(at: At) -> Contributions:
+    x, _ = at.arguments
+    same = compared(BinaryOperator.EQUAL, at.value, x)
+    kept = choice(same, at.adjoint, negated(at.adjoint))
+    return choice(compared(BinaryOperator.EQUAL, x, _n(0, x)), _n(0, at.adjoint), kept), None
 
 
 def _first_order(zeroth: str) -> Rule:
     """A Bessel function of order 1: the one of order 0 less the quotient of its value and ``x``, which is 1/2 at 0."""
 
-    def derivative(x: Expression, value: Expression) -> Expression:
-        elsewhere = minus(call(zeroth, x), over(value, x))
-        return choice(compared(BinaryOperator.EQUAL, x, _n(0, x)), _n(0.5, x), elsewhere)
+    def derivative(at: At) -> Expression:
+        elsewhere = minus(call(zeroth, at.x), over(at.value, at.x))
+        return choice(compared(BinaryOperator.EQUAL, at.x, _n(0, at.x)), _n(0.5, at.x), elsewhere)
 
     return _one(derivative)
 
 
-def _nothing(adjoint: Expression, arguments: tuple[Expression, ...], value: Expression) -> Contributions:
-    return (None,) * len(arguments)
+def _nothing(at: At) -> Contributions:
+    return (None,) * len(at.arguments)
 
 
-def _gauss(factor: float) -> Callable[[Expression, Expression], Expression]:
+def _gauss(factor: float) -> Derivative:
     """``factor * exp(-x * x)``."""
-    return lambda x, value: times(_n(factor, x), call("exp", negated(_square(x))))
+    return lambda at: times(_n(factor, at.x), call("exp", negated(_square(at.x))))
 
 
-def _inverse_gauss(factor: float) -> Callable[[Expression, Expression], Expression]:
+def _inverse_gauss(factor: float) -> Derivative:
     """``factor * exp(value * value)``."""
-    return lambda x, value: times(_n(factor, x), call("exp", _square(value)))
+    return lambda at: times(_n(factor, at.x), call("exp", _square(at.value)))
 
 
 _PI: Final = math.pi
@@ -155,30 +172,30 @@ _BELL: Final = 1 / math.sqrt(2 * math.pi)
 RULES: Final[Mapping[str, Rule]] = MappingProxyType(
     {
         "abs": _abs,
-        "acos": _one(lambda x, v: negated(call("rsqrt", minus(_n(1, x), _square(x))))),
-        "acosh": _one(lambda x, v: call("rsqrt", times(minus(x, _n(1, x)), plus(x, _n(1, x))))),
-        "asin": _one(lambda x, v: call("rsqrt", minus(_n(1, x), _square(x)))),
-        "asinh": _one(lambda x, v: call("rsqrt", plus(_square(x), _n(1, x)))),
-        "atan": _over(lambda x, v: plus(_square(x), _n(1, x))),
+        "acos": _one(lambda at: negated(call("rsqrt", minus(_n(1, at.x), _square(at.x))))),
+        "acosh": _one(lambda at: call("rsqrt", times(minus(at.x, _n(1, at.x)), plus(at.x, _n(1, at.x))))),
+        "asin": _one(lambda at: call("rsqrt", minus(_n(1, at.x), _square(at.x)))),
+        "asinh": _one(lambda at: call("rsqrt", plus(_square(at.x), _n(1, at.x)))),
+        "atan": _over(lambda at: plus(_square(at.x), _n(1, at.x))),
         "atan2": _atan2,
-        "atanh": _over(lambda x, v: minus(_n(1, x), _square(x))),
-        "cbrt": _over(lambda x, v: times(_n(3, x), _square(v))),
+        "atanh": _over(lambda at: minus(_n(1, at.x), _square(at.x))),
+        "cbrt": _over(lambda at: times(_n(3, at.x), _square(at.value))),
         "ceil": _nothing,
         "copysign": _copysign,
-        "cos": _one(lambda x, v: negated(call("sin", x))),
-        "cosh": _one(lambda x, v: call("sinh", x)),
-        "cospi": _one(lambda x, v: times(_n(-_PI, x), call("sinpi", x))),
-        "cyl_bessel_i0": _one(lambda x, v: call("cyl_bessel_i1", x)),
+        "cos": _one(lambda at: negated(call("sin", at.x))),
+        "cosh": _one(lambda at: call("sinh", at.x)),
+        "cospi": _one(lambda at: times(_n(-_PI, at.x), call("sinpi", at.x))),
+        "cyl_bessel_i0": _one(lambda at: call("cyl_bessel_i1", at.x)),
         "cyl_bessel_i1": _first_order("cyl_bessel_i0"),
         "erf": _one(_gauss(2 / _ROOT_PI)),
         "erfc": _one(_gauss(-2 / _ROOT_PI)),
         "erfcinv": _one(_inverse_gauss(-_ROOT_PI / 2)),
-        "erfcx": _one(lambda x, v: minus(times(times(_n(2, x), x), v), _n(2 / _ROOT_PI, x))),
+        "erfcx": _one(lambda at: minus(times(times(_n(2, at.x), at.x), at.value), _n(2 / _ROOT_PI, at.x))),
         "erfinv": _one(_inverse_gauss(_ROOT_PI / 2)),
-        "exp": _one(lambda x, v: v),
-        "exp10": _one(lambda x, v: times(_n(math.log(10), x), v)),
-        "exp2": _one(lambda x, v: times(_n(math.log(2), x), v)),
-        "expm1": _one(lambda x, v: plus(v, _n(1, x))),
+        "exp": _one(lambda at: at.value),
+        "exp10": _one(lambda at: times(_n(math.log(10), at.x), at.value)),
+        "exp2": _one(lambda at: times(_n(math.log(2), at.x), at.value)),
+        "expm1": _one(lambda at: plus(at.value, _n(1, at.x))),
         "fabs": _abs,
         "fdim": _fdim,
         "fdivide": _fdivide,
@@ -188,35 +205,35 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         "fmin": _extreme(BinaryOperator.LESS),
         "fmod": _fmod,
         "hypot": _norm,
-        "j0": _one(lambda x, v: negated(call("j1", x))),
+        "j0": _one(lambda at: negated(call("j1", at.x))),
         "j1": _first_order("j0"),
-        "log": _over(lambda x, v: x),
-        "log10": _over(lambda x, v: times(_n(math.log(10), x), x)),
-        "log1p": _over(lambda x, v: plus(x, _n(1, x))),
-        "log2": _over(lambda x, v: times(_n(math.log(2), x), x)),
+        "log": _over(lambda at: at.x),
+        "log10": _over(lambda at: times(_n(math.log(10), at.x), at.x)),
+        "log1p": _over(lambda at: plus(at.x, _n(1, at.x))),
+        "log2": _over(lambda at: times(_n(math.log(2), at.x), at.x)),
         "logb": _nothing,
         "max": _extreme(BinaryOperator.GREATER),
         "min": _extreme(BinaryOperator.LESS),
         "norm3d": _norm,
         "norm4d": _norm,
-        "normcdf": _one(lambda x, v: times(_n(_BELL, x), call("exp", times(_n(-0.5, x), _square(x))))),
-        "normcdfinv": _one(lambda x, v: times(_n(1 / _BELL, x), call("exp", times(_n(0.5, x), _square(v))))),
+        "normcdf": _one(lambda at: times(_n(_BELL, at.x), call("exp", times(_n(-0.5, at.x), _square(at.x))))),
+        "normcdfinv": _one(lambda at: times(_n(1 / _BELL, at.x), call("exp", times(_n(0.5, at.x), _square(at.value))))),
         "pow": _pow,
-        "rcbrt": _one(lambda x, v: times(_n(-1 / 3, x), over(v, x))),
+        "rcbrt": _one(lambda at: times(_n(-1 / 3, at.x), over(at.value, at.x))),
         "remainder": _remainder,
         "rhypot": _reciprocal_norm,
         "rnorm3d": _reciprocal_norm,
         "rnorm4d": _reciprocal_norm,
         "round": _nothing,
-        "rsqrt": _one(lambda x, v: times(_n(-0.5, x), over(v, x))),
-        "sin": _one(lambda x, v: call("cos", x)),
-        "sinh": _one(lambda x, v: call("cosh", x)),
-        "sinpi": _one(lambda x, v: times(_n(_PI, x), call("cospi", x))),
-        "sqrt": _over(lambda x, v: times(_n(2, x), v)),
-        "tan": _one(lambda x, v: plus(_square(v), _n(1, x))),
-        "tanh": _one(lambda x, v: minus(_n(1, x), _square(v))),
+        "rsqrt": _one(lambda at: times(_n(-0.5, at.x), over(at.value, at.x))),
+        "sin": _one(lambda at: call("cos", at.x)),
+        "sinh": _one(lambda at: call("cosh", at.x)),
+        "sinpi": _one(lambda at: times(_n(_PI, at.x), call("cospi", at.x))),
+        "sqrt": _over(lambda at: times(_n(2, at.x), at.value)),
+        "tan": _one(lambda at: plus(_square(at.value), _n(1, at.x))),
+        "tanh": _one(lambda at: minus(_n(1, at.x), _square(at.value))),
         "trunc": _nothing,
-        "y0": _one(lambda x, v: negated(call("y1", x))),
+        "y0": _one(lambda at: negated(call("y1", at.x))),
         "y1": _first_order("y0"),
     }
 )

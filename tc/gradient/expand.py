@@ -1,8 +1,8 @@
 """Array expansion: what the steps of a block overwrite gets a dimension for the step.
 
-The reverse sweep needs the values that each step has read.  A tensor whose elements each step writes anew (``c(i) = c(i)
-* x(t,i)``) becomes one that keeps the values of all steps, ``c_steps(t + 1, i) = c_steps(t, i) * x(t, i)``, as in
-Feautrier, *Array expansion*, 1988.  Tensors of which every step writes other elements stay as they are.
+The reverse sweep needs the values that each step has read.  A tensor whose elements each step writes anew, as in
+``c(i) = c(i) * x(t,i)``, becomes one that keeps the values of all steps, ``c_steps(t+1,i) = c_steps(t,i) * x(t,i)``
+(Feautrier, *Array expansion*, 1988).  Tensors of which every step writes other elements stay as they are.
 """
 
 from __future__ import annotations
@@ -12,25 +12,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from tc.base.errors import Diagnostic, GradientError
 from tc.base.frozen import frozen
-from tc.gradient.images import is_everything, is_one_to_one
+from tc.gradient.images import is_everything, is_one_to_one, missed
+from tc.gradient.parts import goes_on, in_parts, over_written
 from tc.gradient.refusal import refused
-from tc.gradient.terms import call
 from tc.gradient.versions import over_tensor
-from tc.grammar.syntax import BinaryOperator
 from tc.language.algebra.polynomial import Atoms
 from tc.language.algebra.rewriting import fresh_name, map_statement, rename
 from tc.language.program.program import (
     INDEX_TYPE,
-    Binary,
     DerivedOrigin,
     Expression,
     IteratorReference,
     Literal,
     Program,
     Read,
-    Reduction,
     Role,
     Statement,
     Tensor,
@@ -99,6 +95,7 @@ class _Expansion:
         if any(len(statement.blocks) > 1 for statement in group):
             raise refused(group[0], "a `for` inside of another one has no gradient yet")
         steps = group[0].iterators[0]
+        group = in_parts(group, self.like)
         time, count = self.since(steps.begin, IteratorReference(steps.name)), self.since(steps.begin, steps.end)
         unstable = [name for name in dict.fromkeys(s.target for s in group) if self.is_overwritten(name, group)]
         later: dict[str, _Place] = {}
@@ -119,6 +116,13 @@ class _Expansion:
             carried = self.is_carried(name, group)
             self.places[name] = _Place(later[name].tensor, (count if carried else last,))
 
+    def like(self, name: str) -> str:
+        """A tensor like another one."""
+        other = fresh_name(f"{name}_part", self.taken)
+        self.taken.add(other)
+        self.tensors[other] = replace(self.tensors[name], name=other, role=Role.TEMPORARY)
+        return other
+
     def renamed(self, name: str) -> str:
         """Another name for the value that a tensor has before its first block, which is not what it has in the end."""
         own = self.tensors[name]
@@ -138,46 +142,62 @@ class _Expansion:
         target = statement.target
         changed = map_statement(statement, self.found)
         if target not in later:
-            own = (read for read in reads_in(statement.value) if read.tensor == target)
-            if any(read.subscripts == statement.subscripts for read in own):
-                raise refused(statement, f"a step that updates `{target}` in place has no gradient yet: name the result")
+            reads = (read for read in reads_in(statement.value) if read.tensor == target)
+            if any(read.subscripts == statement.subscripts for read in reads):
+                raise refused(
+                    statement, f"a step that updates `{target}` in place has no gradient yet: name the result"
+                )
             yield changed
             return
         place = later[target]
-        subscripts = (*place.first, *changed.subscripts)
-        inner = replace(over_written(statement), blocks=())
-        inner = replace(inner, iterators=inner.iterators[len(statement.blocks) :])
-        whole = is_one_to_one(inner) and is_everything(inner, self.tensors[target])
-        updates = any(read.tensor == target for read in reads_in(statement.value))
-        goes_on = statement.reduction is not None and not statement.initialize
-        if target in begun and (updates or (goes_on and statement.reduction is not Reduction.ADD)):
-            raise refused(statement, f"a step that updates `{target}` twice has no gradient yet: name the result")
-        if not whole and target not in begun:
-            raise refused(statement, f"a step that updates a part of `{target}` has no gradient yet")
-        if not goes_on or target in begun:
-            yield replace(changed, target=place.tensor, subscripts=subscripts)
+        continues = statement.reduction is not None and not statement.initialize and target not in begun
+        own = replace(changed, target=place.tensor, subscripts=(*place.first, *changed.subscripts))
+        if continues:
+            before = self.places[target]
+            value = Read(before.tensor, (*before.first, *changed.subscripts), self.tensors[target].type)
+            new = self.declared(
+                f"{target}_new", self.tensors[place.tensor].shape[0], extra=True, like=self.tensors[target]
+            )
+            yield from goes_on(own, value, new.name)
         else:
-            yield from self.going_on(statement, changed, place)
+            yield own
+        if target not in begun and not self.is_whole(statement) and self.is_kept(target, later):
+            yield from self.rest(statement, place)
         begun.add(target)
         self.places[target] = place
 
-    def going_on(self, statement: Statement, changed: Statement, place: _Place) -> Iterator[Statement]:
-        """A reduction that goes on with the value of the step before: what is new, and both together."""
-        assert statement.reduction is not None
+    def is_whole(self, statement: Statement) -> bool:
+        """Whether each step writes all elements."""
+        inner = over_written(statement)
+        inner = replace(inner, iterators=inner.iterators[len(statement.blocks) :], blocks=())
+        return is_one_to_one(inner) and is_everything(inner, self.tensors[statement.target])
+
+    def is_kept(self, target: str, later: dict[str, _Place]) -> bool:
+        """Whether steps read what steps before them have left."""
+        return later[target].first != self.places[target].first
+
+    def rest(self, statement: Statement, place: _Place) -> Iterator[Statement]:
+        """The elements that a step leaves as they are."""
         tensor = self.tensors[statement.target]
-        new = self.declared(f"{tensor.name}_new", self.tensors[place.tensor].shape[0], extra=False, like=tensor)
-        subscripts = (self.places[tensor.name].first[0], *changed.subscripts)
-        yield replace(changed, target=new.name, subscripts=subscripts, initialize=True)
-        before = Read(self.places[tensor.name].tensor, (*self.places[tensor.name].first, *changed.subscripts), tensor.type)
-        total = _combined(statement.reduction, before, Read(new.name, subscripts, tensor.type))
-        both = over_written(changed)
+        iterators = over_tensor(tensor, self.taken)
+        subscripts = tuple(IteratorReference(iterator.name) for iterator in iterators)
+        conditions = missed(over_written(statement), tensor, [i.name for i in iterators], self.program)
+        if conditions is None:
+            raise refused(statement, f"a step that updates a part of `{tensor.name}` has no gradient yet")
+        if conditions == ():
+            return
+        before = self.places[tensor.name]
         yield replace(
-            both,
+            statement,
+            iterators=(*statement.sequence, *iterators),
+            conditions=conditions,
             target=place.tensor,
-            subscripts=(*place.first, *changed.subscripts),
+            subscripts=(*place.first, *subscripts),
             reduction=None,
             initialize=False,
-            value=total,
+            value=Read(before.tensor, (*before.first, *subscripts), tensor.type),
+            required=(),
+            distinct=(),
         )
 
     def is_overwritten(self, name: str, group: Sequence[Statement]) -> bool:
@@ -190,9 +210,9 @@ class _Expansion:
         )
 
     def is_step(self, subscript: Expression, time: str) -> bool:
-        found = self.atoms.polynomial(subscript)
-        rest = found - self.atoms.polynomial(IteratorReference(time))
-        return iterators_in((self.atoms.expression(rest),)) == frozenset()
+        """Whether a subscript is the step, or its opposite, and something that is the same for all steps."""
+        found, step = self.atoms.polynomial(subscript), self.atoms.polynomial(IteratorReference(time))
+        return any(not iterators_in((self.atoms.expression(rest),)) for rest in (found - step, found + step))
 
     def is_carried(self, name: str, group: Sequence[Statement]) -> bool:
         """Whether a step reads, or goes on with, what the step before has left."""
@@ -226,21 +246,3 @@ class _Expansion:
 
     def since(self, begin: Expression, value: Expression) -> Expression:
         return self.atoms.expression(self.atoms.polynomial(value) - self.atoms.polynomial(begin))
-
-
-def over_written(statement: Statement) -> Statement:
-    """The statement over its steps and the elements that it writes."""
-    names = iterators_in(statement.subscripts)
-    return replace(statement, iterators=tuple(i for i in statement.iterators if i.name in names or i in statement.sequence))
-
-
-def _combined(reduction: Reduction, left: Expression, right: Expression) -> Expression:
-    match reduction:
-        case Reduction.ADD:
-            return Binary(BinaryOperator.ADD, left, right, left.type)
-        case Reduction.MULTIPLY:
-            return Binary(BinaryOperator.MULTIPLY, left, right, left.type)
-        case Reduction.MINIMUM | Reduction.MAXIMUM:
-            if not left.type.is_floating:
-                raise GradientError(Diagnostic("a minimum of integers in steps has no gradient yet"))
-            return call("fmin" if reduction is Reduction.MINIMUM else "fmax", left, right)

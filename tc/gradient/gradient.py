@@ -183,15 +183,15 @@ class _Gradient:
                 tensor = self.workspace.tensors[statement.target]
                 adds = statement.reduction is Reduction.ADD and not statement.blocks
                 if adds and reaches_all(statement, tensor, self._sized()):
-                    statement = _begun(statement)
-                else:
-                    found.insert(_before_block(found, statement), self._zero(tensor))
+                    found.append(_begun(statement))
+                    continue
+                found.insert(_before_block(found, statement), self._zero(tensor))
             found.append(statement)
         return [*(self._zero(self.workspace.tensors[name]) for name in waiting), *found]
 
     def _zero(self, tensor: Tensor) -> Statement:
         reason = "an adjoint that nothing was added to yet"
-        return filled(self.workspace, tensor, lambda subscripts: number(0, tensor.type), reason)
+        return filled(self.workspace, tensor, lambda _: number(0, tensor.type), reason)
 
     def _sized(self) -> Program:
         """A program with the sizes and preconditions of the gradient."""

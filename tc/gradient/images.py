@@ -8,9 +8,19 @@ from dataclasses import replace
 import islpy as isl
 
 from tc.language.isl.affine import Frame, access_relation, affine_function, frame_of, isl_name, iteration_domain
+from tc.language.isl.expressions import conditions_of
 from tc.language.isl.parameters import integer_parameters, possible_parameters
 from tc.language.isl.session import is_out_of_operations, isl_context
-from tc.language.program.program import INDEX_TYPE, IteratorReference, Literal, Program, Statement, Tensor
+from tc.language.program.program import (
+    INDEX_TYPE,
+    Expression,
+    IteratorReference,
+    Literal,
+    Program,
+    Statement,
+    Tensor,
+    iterators_in,
+)
 from tc.language.prove.written import initialization
 
 
@@ -52,6 +62,36 @@ def _elements(tensor: Tensor, frame: Frame) -> isl.Set | None:
         index = frame.require(name)
         found = found.intersect(index.ge_set(frame.constant(0))).intersect(index.lt_set(end))
     return found
+
+
+def missed(
+    statement: Statement, tensor: Tensor, names: Sequence[str], program: Program
+) -> tuple[Expression, ...] | None:
+    """Conditions on the subscripts, which are called so, of the elements that a step of a statement does not write.
+
+    None where isl cannot tell, or the elements depend on the step.
+    """
+    inner = replace(statement, iterators=statement.iterators[len(statement.blocks) :], blocks=())
+    try:
+        with isl_context() as context:
+            sizes = integer_parameters(program)
+            frame, elements = (
+                frame_of(inner, context, sizes),
+                Frame(context, isl_name(tensor.name), tuple(names), sizes),
+            )
+            domain, box = iteration_domain(inner, frame), _elements(tensor, elements)
+            if domain is None or box is None or any(affine_function(s, frame) is None for s in inner.subscripts):
+                return None
+            extents: Sequence[None] = [None] * len(inner.subscripts)
+            image = access_relation(tensor.name, inner.subscripts, extents, frame).intersect_domain(domain).range()
+            rest = box.subtract(image).gist(box)
+            found = conditions_of(rest, tuple(names), sizes)
+            # What no iterator is in would be asked of the call.
+            return found if all(iterators_in((condition,)) for condition in found) else None
+    except isl.Error as error:
+        if not is_out_of_operations(error):
+            raise
+        return None
 
 
 def is_one_to_one(statement: Statement) -> bool:

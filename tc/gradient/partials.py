@@ -14,7 +14,7 @@ from typing import assert_never
 
 from tc.base.errors import Diagnostic, GradientError
 from tc.base.frozen import frozen
-from tc.gradient.builtin_rules import REFUSED, RULES
+from tc.gradient.builtin_rules import REFUSED, RULES, At
 from tc.gradient.terms import adjoint_type, converted, negated, over, times
 from tc.grammar.syntax import BinaryOperator, UnaryOperator
 from tc.language.program.program import (
@@ -80,18 +80,23 @@ class _Walk:
                 yield from self.visit(otherwise, adjoint, (*guards, (condition, False)))
             case Binary():
                 yield from self.binary(value, adjoint, guards)
-            case Call(function, arguments):
-                if function not in RULES:
-                    raise GradientError(Diagnostic(f"`{function}` has no gradient: {REFUSED[function]}"))
-                own = tuple(map(self.factor, arguments))
-                amounts = RULES[function](adjoint, own, self.factor(value))
-                for argument, amount in zip(arguments, amounts, strict=True):
-                    if amount is not None:
-                        yield from self.visit(argument, amount, guards)
+            case Call():
+                yield from self.call(value, adjoint, guards)
             case InRange() | Literal() | IteratorReference() | SizeReference() | ScalarReference():
                 return
             case _:
                 assert_never(value)
+
+    def call(
+        self, value: Call, adjoint: Expression, guards: tuple[tuple[Expression, bool], ...]
+    ) -> Iterator[Contribution]:
+        if value.function not in RULES:
+            raise GradientError(Diagnostic(f"`{value.function}` has no gradient: {REFUSED[value.function]}"))
+        own = tuple(map(self.factor, value.arguments))
+        amounts = RULES[value.function](At(adjoint, own, self.factor(value)))
+        for argument, amount in zip(value.arguments, amounts, strict=True):
+            if amount is not None:
+                yield from self.visit(argument, amount, guards)
 
     def binary(
         self, value: Binary, adjoint: Expression, guards: tuple[tuple[Expression, bool], ...]
@@ -112,7 +117,7 @@ class _Walk:
                 whole = times(adjoint, self.factor(value))
                 yield from self.visit(right, negated(over(whole, self.factor(right))), guards)
             case BinaryOperator.REMAINDER:
-                rule = RULES["fmod"](adjoint, (self.factor(left), self.factor(right)), self.factor(value))
+                rule = RULES["fmod"](At(adjoint, (self.factor(left), self.factor(right)), self.factor(value)))
                 for operand, amount in zip((left, right), rule, strict=True):
                     if amount is not None:
                         yield from self.visit(operand, amount, guards)

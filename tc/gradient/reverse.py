@@ -15,8 +15,8 @@ from functools import reduce
 from typing import Final, assert_never
 
 from tc.base.errors import GradientError
-from tc.base.types import ScalarType
 from tc.base.frozen import frozen
+from tc.base.types import ScalarType
 from tc.gradient.images import is_everything, is_one_to_one, reaches_all
 from tc.gradient.partials import Contribution, contributions
 from tc.gradient.refusal import refused
@@ -29,7 +29,6 @@ from tc.language.draft.rules import is_piecewise_affine
 from tc.language.program.program import (
     INDEX_TYPE,
     Binary,
-    Cast,
     DerivedOrigin,
     Expression,
     InRange,
@@ -111,7 +110,7 @@ class Reverse:
         self.statements.extend(replace(s, blocks=()) for s in inside if s.target not in needed)
 
     def _assigned(self, step: Step) -> None:
-        """``T = f(T, x)``: the adjoint of the value of ``T`` that was replaced takes the place of that of the new one."""
+        """``T = f(T, x)``: the adjoint of the value that was replaced takes the place of that of the new one."""
         statement, adjoint = step.statement, self._adjoint(step)
         # In a block, a statement reads what other steps have written.
         updates = not statement.blocks and any(r.tensor == statement.target for r in reads_in(statement.value))
@@ -359,9 +358,7 @@ class _Here:
         return compared(BinaryOperator.EQUAL, self.at(self.before, self.type), self.at(self.after, self.type))
 
 
-def _like(
-    statement: Statement, target: Read, value: Expression, reduction: Reduction | None, reason: str
-) -> Statement:
+def _like(statement: Statement, target: Read, value: Expression, reduction: Reduction | None, reason: str) -> Statement:
     """A statement over the same iteration domain."""
     return replace(
         statement,

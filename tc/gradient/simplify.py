@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tc.gradient.images import is_everything, is_one_to_one
@@ -39,9 +39,12 @@ def _without_copies(program: Program, statements: list[Statement]) -> list[State
         if source is None or any(statement.target in (source, copy.target) for statement in later):
             position += 1
             continue
-        names = {copy.target: source}
-        statements[position:] = [map_statement(statement, lambda e: rename(e, names, {})) for statement in later]
+        statements[position:] = map(_renaming(copy.target, source), later)
     return statements
+
+
+def _renaming(old: str, new: str) -> Callable[[Statement], Statement]:
+    return lambda statement: map_statement(statement, lambda expression: rename(expression, {old: new}, {}))
 
 
 def _copied(statement: Statement, program: Program) -> str | None:

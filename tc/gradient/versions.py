@@ -169,5 +169,6 @@ def over_tensor(tensor: Tensor, taken: Collection[str]) -> tuple[IterationVariab
     for number in range(len(tensor.shape)):
         names.append(fresh_name(f"i{number}", {*taken, *names}))
     return tuple(
-        IterationVariable(name, Literal(0, INDEX_TYPE), extent) for name, extent in zip(names, tensor.shape, strict=True)
+        IterationVariable(name, Literal(0, INDEX_TYPE), extent)
+        for name, extent in zip(names, tensor.shape, strict=True)
     )
