@@ -7,10 +7,11 @@ end like any other, which infers ranges and proves that every element is written
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from tc.base.errors import Diagnostic, GradientError, SemanticError
+from tc.base.frozen import frozen
 from tc.base.types import ScalarType
 from tc.gradient.expand import expanded
 from tc.gradient.images import is_one_to_one, reaches_all
@@ -54,8 +55,27 @@ def gradient(program: Program, names: Sequence[str] = (), ties: Ties = Ties.SPLI
     number by each element of ``C``.  Its results are ``d_A``, the derivatives of that number by each element of ``A``.
     GradientError for what has none.
     """
-    wanted = _wanted(program, names)
-    return _Gradient(program, ties).of(wanted)
+    return derived_gradient(program, names, ties).program
+
+
+def derived_gradient(program: Program, names: Sequence[str] = (), ties: Ties = Ties.SPLIT) -> Derived:
+    """As ``gradient``, and how it came about."""
+    return _Gradient(program, ties).of(_wanted(program, names))
+
+
+@frozen
+class Derived:
+    """The ``program`` of a gradient; ``raw``: before the front end has read it, with the reasons of its statements.
+
+    ``given``: the arguments with the adjoints, by result.  ``results``: the names of its results, by argument.
+    ``extents``: what sizes are that adjoints of results brought in.
+    """
+
+    program: Program
+    raw: Program
+    given: Mapping[str, str]
+    results: Mapping[str, str]
+    extents: Mapping[Expression, Expression]
 
 
 def _wanted(program: Program, names: Sequence[str]) -> tuple[str, ...]:
@@ -68,6 +88,8 @@ def _wanted(program: Program, names: Sequence[str]) -> tuple[str, ...]:
     repeated = next((name for name in names if list(names).count(name) > 1), None)
     if repeated is not None:
         raise GradientError(Diagnostic(f"`{repeated}` is named twice"))
+    if not any(tensor.type.is_floating for tensor in program.tensors if tensor.name in program.results):
+        raise GradientError(Diagnostic(f"`{program.name}` has no floating result"))
     if not floating:
         raise GradientError(Diagnostic(f"`{program.name}` has no floating tensor as an argument"))
     return tuple(names) or tuple(floating)
@@ -85,13 +107,13 @@ class _Gradient:
         self.workspace = Workspace(program, self.forward)
         self.sizes: list[str] = list(program.sizes)
         self.preconditions: list[Precondition] = list(program.preconditions)
-
+        self.extents: dict[Expression, Expression] = {}
         for name in known.arguments:
             tensor = self.workspace.tensors[name]
             shape = tuple(self._extent(name, number, extent) for number, extent in enumerate(tensor.shape))
             self.workspace.tensors[name] = replace(tensor, shape=shape)
 
-    def of(self, wanted: Sequence[str]) -> Program:
+    def of(self, wanted: Sequence[str]) -> Derived:
         active = self._active(wanted)
         given = {name: self._incoming(name) for name in self._floating_results()}
         gathered = self._gathered(active)
@@ -115,19 +137,24 @@ class _Gradient:
                     reverse.visit(step)
         results, last = self._results(wanted, reverse.adjoints)
         swept = self._with_zeros(reverse.statements, [a for n, a in adjoints.items() if n not in given])
-        return self._program([*self.forward.statements, *swept, *last], list(given.values()), results)
+        raw = self._program([*self.forward.statements, *swept, *last], list(given.values()), results)
+        adjoints_of = {name: tensor.name for name, tensor in given.items()}
+        return Derived(lowered(raw), raw, adjoints_of, dict(zip(wanted, results, strict=True)), self.extents)
 
     def _active(self, wanted: Sequence[str]) -> frozenset[str]:
         """The tensors that depend on what is wanted and that results depend on."""
-        depend = set(wanted)
-        for step in self.forward.steps:
-            own = {read.tensor for read in reads_in(step.statement.value)}
-            if own & depend and self.workspace.tensors[step.statement.target].type.is_floating:
-                depend.add(step.statement.target)
-        reach = set(self.program.results)
-        for step in reversed(self.forward.steps):
-            if step.statement.target in reach:
-                reach |= {read.tensor for read in reads_in(step.statement.value)}
+        reads = [(s.target, {r.tensor for r in reads_in(s.value)}) for s in (step.statement for step in self.forward.steps)]
+        depend, reach = set(wanted), set(self.program.results)
+        grown = True
+        while grown:  # steps of a block depend on each other in any order
+            before = len(depend), len(reach)
+            for target, own in reads:
+                if own & depend and self.workspace.tensors[target].type.is_floating:
+                    depend.add(target)
+            for target, own in reversed(reads):
+                if target in reach:
+                    reach |= own
+            grown = before != (len(depend), len(reach))
         return frozenset(depend & reach) | frozenset(wanted)
 
     def _gathered(self, active: frozenset[str]) -> frozenset[str]:
@@ -151,6 +178,7 @@ class _Gradient:
             return extent
         size = SizeReference(self.workspace.name(f"{name}{dimension}"))
         self.sizes.append(size.name)
+        self.extents[size] = extent
         origin = self.program.tensor(name).origin
         condition = Binary(BinaryOperator.EQUAL, size, extent, ScalarType.BOOL)
         result = self.names.get(name, name)
@@ -218,7 +246,7 @@ class _Gradient:
             statements=tuple(replace(s, name=f"{prefix}{n}") for n, s in enumerate(kept)),
             preconditions=tuple(self.preconditions),
         )
-        return lowered(with_wide_temporaries(simplified(made)))
+        return with_wide_temporaries(simplified(made))
 
 
 def _is_computed(extent: Expression) -> bool:
