@@ -60,6 +60,11 @@ ROOMS = {
         "base grammar.syntax language.program language.algebra language.draft language.text language.prove "
         "language.check language.ranges",
     ),
+    "gradient": room(
+        "base grammar.syntax language.program language.isl language.algebra grammar language.draft language.text "
+        "language.prove language.lower",
+        "islpy",
+    ),
     "cache.format": room("base", "sqlalchemy"),
     "cache.database": room("base cache.format", "sqlalchemy"),
     "cache.content": room("base cache.format cache.database", "sqlalchemy"),
@@ -171,7 +176,7 @@ ROOMS = {
     ),
     "tuner.cluster": room("base targets runtime.host runtime store tuner.trial tuner.session", "distributed"),
     "api": room(
-        "base grammar.syntax language.program grammar language.text language.lower cache.content targets "
+        "base grammar.syntax language.program grammar language.text language.lower gradient cache.content targets "
         "runtime.host runtime.views runtime.cuda runtime.opencl runtime artifact polyhedral.schedule "
         "polyhedral compiler runtime.frameworks dispatch reference store tuner.trial tuner.space "
         "tuner.session tuner.cluster",

@@ -41,11 +41,13 @@ class Comprehension:
         siblings: Mapping[str, Definition] | None = None,
         tune: str | Budget | None = None,
         usual: Usual = (),
+        derivation: str = "",
     ) -> None:
         self._definition: Final = definition
         self._siblings: Final = {definition.interface.name: definition} if siblings is None else siblings
         self._kernels: Final = Kernels(definition, self._siblings, tune, usual)
         self._usual: Final = usual
+        self.derivation: Final = derivation
         self.interface: Final = definition.interface
         self.name: Final = self.interface.name
         self._warm: Final = WarmCalls()
@@ -56,13 +58,16 @@ class Comprehension:
         return self._definition.program
 
     @staticmethod
-    def of(program: Program, usual: Usual = ()) -> Comprehension:
-        """The comprehension of a program that was built in Python.  ``usual``: options of calls that name none."""
-        return Comprehension(Parsed(program), usual=usual)
+    def of(program: Program, usual: Usual = (), derivation: str = "") -> Comprehension:
+        """The comprehension of a program that was built in Python.
 
-    def __reduce__(self) -> tuple[Callable[[Program, Usual], Comprehension], tuple[Program, Usual]]:
+        ``usual``: options of calls that name none.  ``derivation``: what each statement is there for.
+        """
+        return Comprehension(Parsed(program), usual=usual, derivation=derivation)
+
+    def __reduce__(self) -> tuple[Callable[[Program, Usual, str], Comprehension], tuple[Program, Usual, str]]:
         # Copies and processes that receive one make kernels of their own.
-        return Comprehension.of, (self.program, self._usual)
+        return Comprehension.of, (self.program, self._usual, self.derivation)
 
     def __repr__(self) -> str:
         arguments, results = ", ".join(self.interface.arguments), ", ".join(self.interface.results)
@@ -102,6 +107,36 @@ class Comprehension:
         if plan is not None:
             self._warm.remember(arguments, out, plan)
         return result
+
+    def gradient(self, *names: str, ties: str = "split") -> Comprehension:
+        """The gradient by the arguments named, or by all floating tensors: a comprehension like any other.
+
+        It takes the arguments of this one, then ``d_C`` for every floating result ``C``: the derivative of a number by
+        each element of ``C``; between them, the first values of results that come in.  It returns ``d_A`` for every
+        argument ``A`` named: the derivatives of that number by each element of ``A``.  ``str`` of it is its text, and
+        ``derivation`` says what each of its statements is there for.
+
+        ``ties``: who gets the derivative of a maximum or minimum that several terms reach: ``split`` gives them equal
+        parts, ``first`` all to the one of the first instance.  GradientError for what has no derivative.
+        """
+        from tc.gradient.derivation import derivation_of
+        from tc.gradient.gradient import derived_gradient
+        from tc.gradient.ties import ties_called
+
+        found = derived_gradient(self.program, names, ties_called(ties))
+        return Comprehension.of(found.program, self._usual, derivation_of(found.raw))
+
+    def jvp(self, *names: str, ties: str = "split") -> Comprehension:
+        """The directional derivative by the arguments named, or by all floating tensors (forward mode).
+
+        It takes the arguments of this one, then ``t_A`` for every argument ``A`` named: the direction in which it
+        changes; between them, the first values of results that come in.  It returns ``t_C`` for every floating result
+        ``C``: how it changes with them.  ``ties`` and errors as of ``gradient``.
+        """
+        from tc.gradient.forward_mode import directional
+        from tc.gradient.ties import ties_called
+
+        return Comprehension.of(directional(self.program, names, ties_called(ties)), self._usual)
 
     def _in_order(self, arguments: tuple[object, ...], named: Mapping[str, object]) -> tuple[object, ...]:
         from tc.dispatch.arguments import in_order

@@ -97,6 +97,8 @@ class Definitions(Mapping[str, "Comprehension"]):
     output_shapes = _of_the_only_one(Comprehension.output_shapes)
     reference = _of_the_only_one(Comprehension.reference)
     explain = _of_the_only_one(Comprehension.explain)
+    gradient = _of_the_only_one(Comprehension.gradient)
+    jvp = _of_the_only_one(Comprehension.jvp)
 
 
 def define(

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tc.gradient.gradient import Derived, derived_gradient, lowered
-from tc.gradient.reverse import Ties
+from tc.gradient.ties import Ties
 from tc.language.algebra.fold import substitute
 from tc.language.algebra.rewriting import fresh_name, map_statement, rename
 from tc.language.program.program import Expression, Program, SizeReference, Statement, reads_in, walk

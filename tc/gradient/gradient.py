@@ -16,9 +16,10 @@ from tc.base.types import ScalarType
 from tc.gradient.expand import expanded
 from tc.gradient.images import is_one_to_one, reaches_all
 from tc.gradient.incoming import with_known_values
-from tc.gradient.reverse import Reverse, Ties
+from tc.gradient.reverse import Reverse
 from tc.gradient.simplify import simplified
 from tc.gradient.terms import adjoint_type, converted, number
+from tc.gradient.ties import Ties
 from tc.gradient.versions import forward_of
 from tc.gradient.workspace import Workspace, filled, moved
 from tc.grammar import syntax
@@ -143,7 +144,9 @@ class _Gradient:
 
     def _active(self, wanted: Sequence[str]) -> frozenset[str]:
         """The tensors that depend on what is wanted and that results depend on."""
-        reads = [(s.target, {r.tensor for r in reads_in(s.value)}) for s in (step.statement for step in self.forward.steps)]
+        reads = [
+            (s.target, {r.tensor for r in reads_in(s.value)}) for s in (step.statement for step in self.forward.steps)
+        ]
         depend, reach = set(wanted), set(self.program.results)
         grown = True
         while grown:  # steps of a block depend on each other in any order

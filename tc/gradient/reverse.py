@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
-from enum import Enum
 from functools import reduce
 from typing import Final, assert_never
 
@@ -21,6 +20,7 @@ from tc.gradient.images import is_everything, is_one_to_one, reaches_all
 from tc.gradient.partials import Contribution, contributions
 from tc.gradient.refusal import refused
 from tc.gradient.terms import adjoint_type, choice, compared, converted, is_number, number, over, plus, times
+from tc.gradient.ties import Ties
 from tc.gradient.versions import Step
 from tc.gradient.workspace import Workspace, filled, moved
 from tc.grammar.syntax import BinaryOperator, UnaryOperator
@@ -47,13 +47,6 @@ from tc.language.program.program import (
 )
 from tc.language.program.within import neutral_element
 from tc.language.program.written_elements import over_elements, scatters, written_iterators
-
-
-class Ties(Enum):
-    """Who gets the adjoint of a maximum or minimum that several terms reach."""
-
-    SPLIT = "split"  # all of them, in equal parts
-    FIRST = "first"  # the one of the first instance
 
 
 class Reverse:

@@ -1,0 +1,1 @@
+"""Gradients against differences, PyTorch and their texts."""
