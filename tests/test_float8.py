@@ -110,3 +110,11 @@ def test_torch_tensors() -> None:
     torch = pytest.importorskip("torch")
     f = tc.define("def f(float8_e4m3fn(N) x) -> (y) { y(i) = float32(x(i)) }").single()
     assert torch.equal(f(torch.ones(4).to(torch.float8_e4m3fn)), torch.ones(4))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_greatest_of_a_range_begins_with_minus_infinity_which_the_type_lacks(target: str) -> None:
+    f = tc.define("def f(float8_e4m3fn(M) b, int32(N) I) -> (c) { c(i) max=! b(j) where j in 0:I(i) }").single()
+    b = np.array([-3, -2, 1, 4], ml_dtypes.float8_e4m3fn)
+    result = np.asarray(f(b, np.array([0, 2, 4], np.int32), target=target)).astype(np.float32)
+    np.testing.assert_array_equal(result, [np.nan, -2, 4])

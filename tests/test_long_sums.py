@@ -363,3 +363,18 @@ def test_errors_of_very_long_sums(distribution: str) -> None:
     turned = x.reshape(-1, 16)
     theirs = error(torch.from_numpy(turned).sum(0).numpy(), turned.astype(np.float64), 0)
     assert error(SUMS.columns(turned), turned.astype(np.float64), 0) <= 2 * max(theirs, ULP)
+
+
+def test_a_scatter_may_round_as_often_as_its_chains_are_long() -> None:
+    """Each of 289 places adds a sum of 17 terms; in memory 4,096 additions may follow each other."""
+    text = """
+    def f(float(N, N) A, uint16(N, N) B, uint16(N, N) D) -> (C) {
+        C(D(j, n), B(j, n)) +=! A(j, ii) where B(j, n) in 0:N, D(j, n) in 0:N
+    }"""
+    f = tc.define(text).single()
+    generator = np.random.default_rng(0)
+    a = generator.standard_normal((17, 17), np.float32)
+    b, d = (generator.integers(0, 17, (17, 17)).astype(np.uint16) for _ in range(2))
+    options = tc.CpuOptions(tc.ScheduleOptions(unroll=64, scatter_owners=3))
+    comparison = compare(f.oracle(a, b, d)["C"], f(a, b, d, options=options))
+    assert comparison.ok, str(comparison)

@@ -236,3 +236,18 @@ def test_bounds_that_are_wrong_are_noticed_where_ranges_are_empty_too(bounds: li
     for target in ("cpu", "emulator"):
         with pytest.raises(tc.ArgumentError, match="bound"):
             f(values, given, target=target)
+
+
+def test_parts_of_a_scatter_that_have_no_index_read_no_bounds() -> None:
+    """67 terms in 16 parts of 5: the last parts are empty, and no loop begins where a range is read for nothing."""
+    text = """
+    def f(int32(P) R, int32(Z) c, double(Z) v, double(M) d) -> (x) {
+        x(c(j)) +=! d(i) * v(j) where c(j) in 0:5, i in 0:P-1, j in R(i):R(i+1), M == P-1
+    }"""
+    f = tc.define(text).single()
+    generator = np.random.default_rng(0)
+    bounds = np.sort(generator.integers(0, 68, 14)).astype(np.int32)
+    column = generator.integers(0, 5, 67).astype(np.int32)
+    v, d = generator.integers(-3, 4, 67).astype(np.float64), generator.integers(-3, 4, 13).astype(np.float64)
+    for target in ("cpu", "emulator"):
+        np.testing.assert_array_equal(f(bounds, column, v, d, target=target), f.reference(bounds, column, v, d))

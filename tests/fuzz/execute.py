@@ -142,7 +142,7 @@ def _execute(recipe: Recipe) -> Outcome:
             if time.monotonic() < end:
                 call.run()
     again = call.run(threads=1)
-    for name in actual:
+    for name in actual if recipe.options.numerics.deterministic else ():
         if actual[name].tobytes() != again[name].tobytes():
             raise DisagreementError("bits", f"{name} has other bits in a second call")
     return Outcome(Verdict.AGREED, elements=elements, ambiguous=ambiguous)

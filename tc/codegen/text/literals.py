@@ -39,7 +39,8 @@ def bare_integer(literal: Literal) -> Fragment:
 
 
 def _floating(value: float, type: ScalarType) -> Fragment:
-    rounded = round_to(value, type)
+    # What minima and maxima begin with is infinite in all types: they are computed in float32.
+    rounded = value if math.isinf(value) else round_to(value, type)
     suffix = "" if type is ScalarType.FLOAT64 else "f"
     if math.isnan(rounded):
         return Fragment("NAN")

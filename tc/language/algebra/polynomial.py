@@ -119,6 +119,7 @@ class Atoms:
         self._nonnegative: list[bool] = []
         self._iterators: list[frozenset[str]] = []
         self._structures: dict[int, str] = {}
+        self._tensors: dict[str, int] = {}
         self._scalars = {name: number for number, name in enumerate(scalars)}
         for size in sizes:
             self.number(SizeReference(size))
@@ -249,6 +250,9 @@ class Atoms:
 
     def _describe(self, expression: Expression) -> str:
         match expression:
+            case SizeReference(name) if "." in name:  # an extent of a tensor: those of one stand in their order
+                tensor, _, dimension = name.rpartition(".")
+                return f"e{self._tensors.setdefault(tensor, len(self._tensors)):06}.{dimension}"
             case SizeReference() | IteratorReference():
                 return f"n{self.number(expression):06}"
             case ScalarReference(name, _):

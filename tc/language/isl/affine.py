@@ -130,7 +130,8 @@ def affine_function(expression: Expression, frame: Frame) -> isl.PwAff | None:
     """
     match expression:
         case Literal(value, type):
-            return None if type.is_floating else frame.constant(int(value))
+            # Some of uint64 are no indices.
+            return None if type.is_floating or value > ScalarType.INT64.maximum else frame.constant(int(value))
         case IteratorReference(name):
             return frame.variable(name)
         case SizeReference(name) | ScalarReference(name, _):

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import product
 from typing import assert_never
 
 from tc.base.frozen import frozen
 from tc.language.program.program import InRange, iterators_in
 from tc.polyhedral.analysis.offsets import LinearForm, index_form, subscript_form
-from tc.polyhedral.analysis.ranges import Ranges, always_runs
+from tc.polyhedral.analysis.ranges import Ranges, iterator_range, range_of
 from tc.polyhedral.analysis.reads import data_ranges
 from tc.polyhedral.execution.loop_execution import loop_paths
 from tc.polyhedral.ir.loops import (
@@ -43,7 +44,7 @@ _NARROWED = (LoopKind.SEQUENTIAL, LoopKind.UNROLLED)
 def narrow_ranges(root: LoopTree, bodies: Mapping[str, StatementBody], sizes: Ranges) -> LoopTree:
     """The loops with the ranges that bound them; ``sizes``: the values that open sizes may have."""
     ranged = {name: body for name, body in bodies.items() if data_ranges(body)}
-    return _Narrowing(ranged, sizes).visit(root) if ranged else root
+    return _Narrowing(ranged).visit(root, sizes) if ranged else root
 
 
 @frozen
@@ -51,32 +52,32 @@ class _Narrowing:
     """``bodies``: of the statements that have ranges."""
 
     bodies: Mapping[str, StatementBody]
-    sizes: Ranges
 
-    def visit(self, tree: LoopTree) -> LoopTree:
-        """The tree, inner loops first."""
+    def visit(self, tree: LoopTree, around: Ranges) -> LoopTree:
+        """The tree, inner loops first; ``around``: the values that sizes and the iterators of loops around it have."""
         match tree:
             case Leaf():
                 return tree
             case Block(children):
-                return Block(tuple(self.visit(child) for child in children))
+                return Block(tuple(self.visit(child, around) for child in children))
             case Guard(condition, then, otherwise):
-                return Guard(condition, self.visit(then), None if otherwise is None else self.visit(otherwise))
+                other = None if otherwise is None else self.visit(otherwise, around)
+                return Guard(condition, self.visit(then, around), other)
             case Allocation():
-                return replace(tree, body=self.visit(tree.body))
+                return replace(tree, body=self.visit(tree.body, around))
             case Loop():
-                loop = replace(tree, body=self.visit(tree.body))
-                return self.narrowed(loop) if loop.kind in _NARROWED else loop
+                inside = {**around, tree.iterator: iterator_range(tree, around)}
+                loop = replace(tree, body=self.visit(tree.body, inside))
+                return self.narrowed(loop, around) if loop.kind in _NARROWED else loop
             case _:
                 assert_never(tree)
 
-    def narrowed(self, loop: Loop) -> Loop:
+    def narrowed(self, loop: Loop, around: Ranges) -> Loop:
         """The loop with ranges, if all instances inside have one.
 
-        Where sizes alone decide that it has no iteration, its bounds would be read in vain.
+        Where it may have no iteration at all, its bounds would be read in vain.
         """
-        limits = {*variables(loop.lower), *variables(loop.upper)}
-        if limits <= self.sizes.keys() and not always_runs(loop, self.sizes):
+        if not surely_runs(loop, around):
             return loop
         found: dict[ReadRange, None] = {}
         for leaf, path in loop_paths(loop.body, ()):
@@ -110,6 +111,22 @@ class _Narrowing:
                 kept = tuple(value if name in asked else IndexLiteral(0) for name, value in values.items())
                 factor, low, high = ends
                 yield ReadRange(leaf.statement, kept, inside, factor, low.expression(), high.expression())
+
+
+def surely_runs(loop: Loop, around: Ranges) -> bool:
+    """Whether the loop has an iteration wherever it stands; its ends may grow together with loops around it."""
+    limits = product(_operands(loop.lower, IndexOperator.MAXIMUM), _operands(loop.upper, IndexOperator.MINIMUM))
+    extents = (index_form(upper).plus(index_form(lower), -1) for lower, upper in limits)
+    return not loop.ranges and all(range_of(extent.expression(), around).least >= 0 for extent in extents)
+
+
+def _operands(expression: IndexExpression, operator: IndexOperator) -> Iterator[IndexExpression]:
+    """The expressions of which an expression is the least or greatest one."""
+    if isinstance(expression, IndexOperation) and expression.operator is operator:
+        for operand in expression.operands:
+            yield from _operands(operand, operator)
+    else:
+        yield expression
 
 
 def is_exact(loop: Loop) -> bool:

@@ -60,7 +60,7 @@ def prove_chains(program: LoopProgram, after: LoopTree) -> None:
         in_parts = in_float32 and not _reads(body, body.target)
         longest = LONGEST_SCATTERED if any(map(scatters, body.subscripts)) else LONGEST
         if in_parts and (body.terms is None or body.terms > longest):
-            _Sum(body, bodies, layouts, Forms()).prove(after, start)
+            _Sum(body, bodies, layouts, Forms()).prove(after, start, longest)
 
 
 def _refused(reason: str) -> VerificationError:
@@ -134,14 +134,15 @@ class _Sum:
     layouts: Mapping[str, Layout]
     forms: Forms
 
-    def prove(self, root: LoopTree, start: Path) -> None:
+    def prove(self, root: LoopTree, start: Path, longest: int) -> None:
+        """VerificationError where more than the ``longest`` chain of roundings may come to one element."""
         roundings = most_met(self._met(root, self.body, start))
         for allocation in _nodes(root):
             if isinstance(allocation, Allocation) and allocation.buffer.name == self.body.target:
                 roundings *= self._runs(root, allocation, start)
                 break
-        if min(roundings, roundings if self.body.terms is None else self.body.terms) > LONGEST:
-            raise _refused(f"{self.body.name} adds up to an element more than {LONGEST} times, one after the other")
+        if min(roundings, roundings if self.body.terms is None else self.body.terms) > longest:
+            raise _refused(f"{self.body.name} adds up to an element more than {longest} times, one after the other")
 
     # --- in memory
 

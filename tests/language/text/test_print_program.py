@@ -104,6 +104,8 @@ def test_results_that_come_in_do_so_in_the_printed_text_too(text: str) -> None:
     [
         "O(i) = D(i) where i in 0:max(6, D.0), i < D.0",
         "O(i) = D(i % D.0) where i in 0:max(max(6, D.0), max(D.0, N))",
+        "E(i, j) = D(i) where i in 0:D.0, j in 0:N O(i, j, n) = E(n, n) + E(i, E.1 - 1 - j)",
+        "E(i % 5, j % 7) +=! D(i) where i in 0:D.0, j in 0:N O(i, j, n) = E(n, n) + E(i, E.1 - 1 - j)",
         "O(i) = D(0) where i in 0:min(min(6, D.0), min(D.0 + 1, N))",
         "D(i + 1) += 1 where i in 0:D.0 - 1 O(i) = D(i)",
         "O(i) = 3 >= 31 ? D(i) : i where i in 0:2 * D.0, i < D.0",
