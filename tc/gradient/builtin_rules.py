@@ -91,12 +91,14 @@ def _fdim(at: At) -> Contributions:
 
 def _pow(at: At) -> Contributions:
     x, y = at.arguments
-    one, zero = _n(1, x), _n(0, x)
-    base = times(times(at.adjoint, y), x if is_number(y, 2) else call("pow", x, minus(y, one)))
-    if not isinstance(y, Literal):
-        base = choice(compared(BinaryOperator.EQUAL, y, zero), _n(0, at.adjoint), base)
     exponent = times(at.adjoint, times(at.value, call("log", x)))
-    return base, choice(compared(BinaryOperator.EQUAL, at.value, zero), _n(0, at.adjoint), exponent)
+    exponent = choice(compared(BinaryOperator.EQUAL, at.value, _n(0, x)), _n(0, at.adjoint), exponent)
+    if is_number(y, 0):
+        return None, exponent
+    base = times(times(at.adjoint, y), x if is_number(y, 2) else call("pow", x, minus(y, _n(1, x))))
+    if not isinstance(y, Literal):
+        base = choice(compared(BinaryOperator.EQUAL, y, _n(0, x)), _n(0, at.adjoint), base)
+    return base, exponent
 
 
 def _atan2(at: At) -> Contributions:

@@ -32,6 +32,11 @@ def tensors_of(comprehension: tc.Comprehension) -> list[str]:
     return [n for n in comprehension.program.arguments if n in tensors and tensors[n].is_floating]
 
 
+def as_array(value: Any) -> Array:
+    """The only result of a call."""
+    return np.asarray(value)
+
+
 def as_tuple(value: Any) -> tuple[Array, ...]:
     return value if isinstance(value, tuple) else (np.asarray(value),)
 
