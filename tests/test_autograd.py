@@ -1,4 +1,4 @@
-"""Tensors that require gradients: taken where PyTorch asks for none, refused where it would have to be given one."""
+"""Tensors that require gradients: PyTorch follows calls, and is refused what it could not follow."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DEFINITIONS = tc.define(
 )
 SCALE, TWICE, WHERE, BOTH = (DEFINITIONS[name] for name in DEFINITIONS)
 MESSAGE = (
-    r"the tensor requires a gradient, which tc does not compute; pass \.detach\(\), or call under torch\.no_grad\(\)"
+    r"the tensor requires a gradient, which this call cannot give; pass \.detach\(\), or call under torch\.no_grad\(\)"
 )
 WITHOUT: list[Callable[[], AbstractContextManager[object]]] = [torch.no_grad, torch.inference_mode]
 TENSORS: list[Callable[[], torch.Tensor]] = [
@@ -32,6 +32,24 @@ TENSORS: list[Callable[[], torch.Tensor]] = [
     lambda: torch.nn.Parameter(torch.arange(4.0)),
     lambda: torch.arange(4.0, requires_grad=True) * 1,
 ]
+
+
+def slope(result: object, x: torch.Tensor) -> list[float]:
+    """The derivative of the sum of a result, which knows how it came about."""
+    assert isinstance(result, torch.Tensor)
+    assert result.requires_grad
+    values: list[float] = torch.autograd.grad(result.sum(), x)[0].tolist()
+    return values
+
+
+def as_tensor(result: object) -> torch.Tensor:
+    assert isinstance(result, torch.Tensor)
+    return result
+
+
+def as_tensors(results: object) -> tuple[torch.Tensor, ...]:
+    assert isinstance(results, tuple)
+    return results
 
 
 def plain(result: object) -> list[float]:
@@ -53,9 +71,8 @@ def test_without_gradients_they_are_tensors_like_others(
             assert plain(twice(x)) == [0, 2, 4, 6]
             with only_the_short_way():
                 assert plain(twice(x)) == [0, 2, 4, 6]
-        # What was warmed there is still refused here, also by kernels.
-        with pytest.raises(tc.ArgumentError, match=f"argument x of twice: {MESSAGE}"):
-            twice(x)
+        # What was warmed there is followed here.
+        assert slope(twice(x), x) == [2] * 4
         assert plain(twice(x.detach())) == [0, 2, 4, 6]
     kernel = twice.compile(x)
     with without():
@@ -64,33 +81,25 @@ def test_without_gradients_they_are_tensors_like_others(
         kernel(x)
 
 
-def test_what_was_refused_is_taken_later() -> None:
+def test_what_was_not_followed_is_so_later() -> None:
     twice, x = tc.define(str(TWICE)), torch.ones(4, requires_grad=True)
     twice(x.detach())
-    with pytest.raises(tc.ArgumentError, match=MESSAGE):
-        twice(x)
+    assert slope(twice(x), x) == [2] * 4
     with torch.no_grad(), only_the_short_way():
         assert plain(twice(x)) == [2] * 4
-        with torch.enable_grad(), pytest.raises(tc.ArgumentError, match=MESSAGE):
-            twice(x)
+    with torch.no_grad(), torch.enable_grad():
+        assert slope(twice(x), x) == [2] * 4
 
 
 def test_every_thread_has_its_own_mode() -> None:
     twice, x = tc.define(str(TWICE)), torch.ones(4, requires_grad=True)
-    refused: list[str] = []
-
-    def other() -> None:
-        try:
-            twice(x)
-        except tc.ArgumentError as error:
-            refused.append(str(error))
-
+    found: list[list[float]] = []
     with torch.no_grad():
         twice(x)
-        thread = threading.Thread(target=other)
+        thread = threading.Thread(target=lambda: found.append(slope(twice(x), x)))
         thread.start()
         thread.join()
-    assert len(refused) == 1
+    assert found == [[2] * 4]
 
 
 @pytest.mark.parametrize("make", TENSORS)
@@ -103,8 +112,9 @@ def test_integers_and_truth_values_have_no_gradient(make: Callable[[], torch.Ten
             results = where(x)
         assert isinstance(results, tuple)
         assert [plain(result) for result in results] == [2, [False, False, True, True]]
-    with pytest.raises(tc.ArgumentError, match=f"argument x of both: {MESSAGE}"):
-        BOTH(x)
+    y, large = as_tensors(BOTH(x))
+    assert (y.requires_grad, large.requires_grad) == (True, False)
+    assert slope(y, x) == [2] * 4
 
 
 @pytest.mark.parametrize("without", WITHOUT)
@@ -159,3 +169,86 @@ def test_views_say_whether_they_are_followed() -> None:
     assert bind(WHERE.interface, (x,), None).inputs["x"].followed
     with torch.no_grad():
         assert not bind(WHERE.interface, (x,), None).inputs["x"].followed
+
+
+ATTENTION = """
+def attention(double(N,D) Q, double(M,D) K, double(M,D) V) -> (O) {
+    s(n,m) +=! Q(n,d) * K(m,d)
+    g(n) max=! s(n,m)
+    e(n,m) = exp(s(n,m) - g(n))
+    t(n) +=! e(n,m)
+    O(n,d) +=! e(n,m) / t(n) * V(m,d)
+}"""
+
+
+def test_first_and_second_derivatives_are_checked_by_pytorch() -> None:
+    definition = tc.define(ATTENTION).single()
+
+    def attention(*arguments: torch.Tensor) -> torch.Tensor:
+        return as_tensor(definition(*arguments))
+
+    torch.manual_seed(0)
+    given = [torch.randn(n, 3, dtype=torch.double, requires_grad=True) for n in (4, 5, 5)]
+    assert torch.autograd.gradcheck(attention, given)
+    assert torch.autograd.gradgradcheck(attention, given)
+    assert torch.autograd.gradcheck(attention, (given[0], given[1].detach(), given[2]))
+
+
+def test_transformations_of_functions() -> None:
+    product = tc.define("def mm(double(M,K) A, double(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }").single()
+    torch.manual_seed(0)
+    batch, b = torch.randn(6, 3, 4, dtype=torch.double), torch.randn(4, 5, dtype=torch.double)
+
+    def total(a: torch.Tensor) -> torch.Tensor:
+        result = as_tensor(product(a, b))
+        return (result * result).sum()
+
+    def wanted(a: torch.Tensor) -> torch.Tensor:
+        return ((a @ b) * (a @ b)).sum()
+
+    grad, vmap = torch.func.grad, torch.func.vmap
+    assert torch.allclose(vmap(lambda a: as_tensor(product(a, b)))(batch), batch @ b)
+    assert torch.allclose(grad(total)(batch[0]), grad(wanted)(batch[0]))
+    assert torch.allclose(vmap(grad(total))(batch), vmap(grad(wanted))(batch))
+
+
+def test_a_layer_learns() -> None:
+    statements = "y(n,o) = b(o) where n in 0:B  y(n,o) += x(n,i) * W(o,i)"
+    layer = tc.define(f"def f(float(B,I) x, float(O,I) W, float(O) b) -> (y) {{ {statements} }}")
+    torch.manual_seed(0)
+    x, target = torch.randn(64, 5), torch.randn(64, 3)
+    weights, bias = torch.nn.Parameter(torch.zeros(3, 5)), torch.nn.Parameter(torch.zeros(3))
+    optimizer = torch.optim.SGD([weights, bias], lr=0.3)
+    losses = []
+    for _ in range(20):
+        optimizer.zero_grad()
+        loss = torch.nn.functional.mse_loss(as_tensor(layer(x, weights, bias)), target)
+        weights.grad, bias.grad = torch.autograd.grad(loss, [weights, bias])
+        optimizer.step()
+        losses.append(float(loss.detach()))
+    assert losses == sorted(losses, reverse=True)
+
+
+def test_results_that_nothing_depends_on_have_no_part() -> None:
+    f = tc.define("def f(double(N) x) -> (y, z) { y(i) = x(i) * x(i)  z(i) = sin(x(i)) }").single()
+    x = torch.tensor([1.0, 2.0], dtype=torch.double, requires_grad=True)
+    y, _ = as_tensors(f(x))
+    assert torch.autograd.grad(y.sum(), x)[0].tolist() == [2, 4]
+
+
+def test_what_has_no_gradient_says_so_when_it_is_called() -> None:
+    f = tc.define("def f(float(N) x) -> (y) { y(i) = lgamma(x(i)) }").single()
+    x = torch.ones(3, requires_grad=True)
+    with pytest.raises(tc.GradientError, match="`lgamma` has no gradient"):
+        f(x)
+    with torch.no_grad():
+        assert plain(f(x)) == [0, 0, 0]
+
+
+def test_gradients_inherit_numerics_and_no_sizes() -> None:
+    options = tc.CpuOptions(tc.ScheduleOptions(tile=(4, 4)), numerics=tc.Numerics(reassociate=True))
+    f = tc.define("def f(float(N) x, float(N,M) A) -> (y) { y(j) +=! x(i) * A(i,j) }", options=options).single()
+    assert f.gradient().compile((5,), (5, 6), (6,)).asked == tc.CpuOptions(numerics=options.numerics)
+    x = torch.ones(3, requires_grad=True)
+    y = f(x, torch.ones(3, 4), options=options)
+    assert slope(y, x) == [4, 4, 4]

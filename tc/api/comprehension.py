@@ -6,14 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from tc.api.followed import Followed, Run, followed_tensors
 from tc.api.kernels import Kernels
 from tc.artifact.definition import Definition, Parsed
 from tc.base.counted import counted
 from tc.base.environment import environment
 from tc.base.errors import ArgumentError, DeviceError, OptionsError
+from tc.base.once import Once
 from tc.dispatch.warm import WarmCalls
 from tc.runtime.named_target import named_target
-from tc.targets.options import Options
+from tc.targets.options import Options, numerics_alone
 from tc.targets.target import Target
 from tc.targets.usual_options import Usual
 
@@ -51,6 +53,7 @@ class Comprehension:
         self.interface: Final = definition.interface
         self.name: Final = self.interface.name
         self._warm: Final = WarmCalls()
+        self._gradients: Final[Once[tuple[tuple[str, ...], str], Comprehension]] = Once()
 
     @property
     def program(self) -> Program:
@@ -99,6 +102,9 @@ class Comprehension:
             result = self._warm.call(arguments, out)
             if result is not None:
                 return result
+        followed = followed_tensors(self.interface, arguments) if out is None else None
+        if followed is not None:
+            return self._follow(arguments, followed, target, options)
         bound = self._bind(arguments, out)
         chosen = _target(target, _device_of(bound))
         kernel = self._kernels.get(bound.signature(self.interface), chosen, options)
@@ -107,6 +113,25 @@ class Comprehension:
         if plan is not None:
             self._warm.remember(arguments, out, plan)
         return result
+
+    def _follow(
+        self, arguments: tuple[object, ...], names: tuple[str, ...], target: str | None, options: Options | None
+    ) -> object:
+        """A call that autograd follows by the arguments named."""
+        from tc.torch.torch_autograd import followed_call
+
+        inherited = None if options is None else numerics_alone(options)
+
+        def run(arguments: Sequence[object]) -> object:
+            return self(*arguments, target=target, options=options)
+
+        def gradient(names: Sequence[str]) -> Run:
+            found = self.gradient(*names)
+            return lambda arguments: found(*arguments, target=target, options=inherited)
+
+        if names:  # what has no gradient is told here rather than in a backward pass
+            gradient(names)
+        return followed_call(Followed(self.interface, run, gradient), arguments)
 
     def gradient(self, *names: str, ties: str = "split") -> Comprehension:
         """The gradient by the arguments named, or by all floating tensors: a comprehension like any other.
@@ -123,8 +148,11 @@ class Comprehension:
         from tc.gradient.gradient import derived_gradient
         from tc.gradient.ties import ties_called
 
-        found = derived_gradient(self.program, names, ties_called(ties))
-        return Comprehension.of(found.program, self._usual, derivation_of(found.raw))
+        def make() -> Comprehension:
+            found = derived_gradient(self.program, names, ties_called(ties))
+            return Comprehension.of(found.program, tuple(map(numerics_alone, self._usual)), derivation_of(found.raw))
+
+        return self._gradients.get((names, ties), make)
 
     def jvp(self, *names: str, ties: str = "split") -> Comprehension:
         """The directional derivative by the arguments named, or by all floating tensors (forward mode).
@@ -136,7 +164,8 @@ class Comprehension:
         from tc.gradient.forward_mode import directional
         from tc.gradient.ties import ties_called
 
-        return Comprehension.of(directional(self.program, names, ties_called(ties)), self._usual)
+        usual = tuple(map(numerics_alone, self._usual))
+        return Comprehension.of(directional(self.program, names, ties_called(ties)), usual)
 
     def _in_order(self, arguments: tuple[object, ...], named: Mapping[str, object]) -> tuple[object, ...]:
         from tc.dispatch.arguments import in_order

@@ -244,6 +244,11 @@ def _require_integers(name: str, values: object, least: int, most: int) -> None:
         _require_integer(name, value, least, most)
 
 
+def numerics_alone(options: Options) -> Options:
+    """Options that say nothing but what the bits of results may depend on: what a derived definition inherits."""
+    return type(options)(numerics=options.numerics)
+
+
 def _require_integer(name: str, value: object, least: int, most: int) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
         raise OptionsError(f"{name} must be an integer from {least} to {most}, got {value!r}")

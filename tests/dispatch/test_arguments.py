@@ -68,8 +68,8 @@ ARGUMENTS: dict[str, Refused] = {
     ),
     "argument A of mm: expected 2 dimensions, got 1 dimension (13,)": lambda: MM(A[0], B),
     "argument x of axpby: expected 1 dimension, got 2 dimensions (7, 13)": lambda: AXPBY(1.0, A, 1.0, out=X),
-    "argument A of mm: the tensor requires a gradient, which tc does not compute; pass .detach(), or call under": (
-        lambda: MM(torch.ones(7, 13, requires_grad=True), B)
+    "argument A of mm: the tensor requires a gradient, which this call cannot give; pass .detach(), or call under": (
+        lambda: MM.compile(A, B)(torch.ones(7, 13, requires_grad=True), B)
     ),
     "argument A of mm: its first element lies at address": (
         lambda: MM(np.zeros(7 * 13 * 4 + 1, np.uint8)[1:].view("f4").reshape(7, 13), B)
@@ -117,7 +117,7 @@ RESULTS: dict[str, Refused] = {
     "output C of mm: several of its elements share one place in memory (strides (0, 1) for shape (7, 5)); pass": (
         lambda: MM(A, B, out=torch.ones(5).expand(7, 5))
     ),
-    "output C of mm: the tensor requires a gradient, which tc does not compute; pass .detach(), or call under": (
+    "output C of mm: the tensor requires a gradient, which this call cannot give; pass .detach(), or call under": (
         lambda: MM(A, B, out=torch.ones(7, 5, requires_grad=True))
     ),
 }

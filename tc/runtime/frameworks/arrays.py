@@ -97,9 +97,9 @@ def describe_output(array: object, place: str) -> ArrayView:
 
 
 def followed(place: str) -> ArgumentError:
-    """The error for a tensor that autograd follows."""
+    """The error for a tensor that autograd cannot follow: one that a kernel is given, a scalar, a result."""
     return ArgumentError(
-        f"{place}: the tensor requires a gradient, which tc does not compute; pass .detach(), or call under "
+        f"{place}: the tensor requires a gradient, which this call cannot give; pass .detach(), or call under "
         "torch.no_grad()"
     )
 

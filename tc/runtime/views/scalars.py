@@ -37,6 +37,14 @@ def is_followed(value: object) -> bool:
     return torch is not None and getattr(value, "requires_grad", False) and bool(torch.is_grad_enabled())
 
 
+def is_transformed(value: object) -> bool:
+    """Whether a tensor stands for others inside of ``torch.func``, as members of a batch do; it has no memory then."""
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(value, torch.Tensor):
+        return False
+    return bool(torch._C._functorch.is_functorch_wrapped_tensor(value))
+
+
 def _whole(number: int | float, type: ScalarType, place: str) -> int:
     if isinstance(number, float) and not number.is_integer():
         raise ArgumentError(f"{place}: {number!r} is no {type}; pass a whole number")

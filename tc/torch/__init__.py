@@ -1,0 +1,1 @@
+"""Comprehensions inside of PyTorch."""

@@ -1,0 +1,95 @@
+"""Calls that PyTorch's autograd follows: backward passes call the gradient of the definition.
+
+The gradient is a comprehension, too, and its calls are followed where a graph is asked for: so are second derivatives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol, TypeAlias
+
+import torch
+
+# What a call takes: tensors, and what scalars may be.
+Argument: TypeAlias = Any
+
+
+class Differentiable(Protocol):
+    """A comprehension with the target and the options of a call."""
+
+    @property
+    def tensors(self) -> Sequence[str | None]:
+        """By argument, the name of a floating tensor; None of what has no gradient."""
+
+    @property
+    def floating(self) -> Sequence[bool]:
+        """By result, whether its elements are floating-point numbers."""
+
+    def forward(self, arguments: Sequence[Argument]) -> Sequence[torch.Tensor]:
+        """The results."""
+
+    def backward(
+        self, names: Sequence[str], arguments: Sequence[Argument], adjoints: Sequence[torch.Tensor]
+    ) -> Sequence[torch.Tensor]:
+        """The adjoints of the arguments named; ``adjoints``: of the floating results."""
+
+
+def followed_call(call: Differentiable, arguments: Sequence[Argument]) -> object:
+    """The results of a call, which know how they came about."""
+    results = _Followed.apply(call, *arguments)  # type: ignore[no-untyped-call]
+    return results[0] if len(results) == 1 else results
+
+
+class _Followed(torch.autograd.Function):
+    """A call; its first argument says of what."""
+
+    @staticmethod
+    def forward(call: Differentiable, *arguments: Argument) -> tuple[torch.Tensor, ...]:
+        plain = [own.detach() if isinstance(own, torch.Tensor) else own for own in arguments]
+        return tuple(call.forward(plain))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Argument, ...], output: tuple[torch.Tensor, ...]) -> None:
+        call, *arguments = inputs
+        ctx.call = call
+        ctx.others = [None if isinstance(own, torch.Tensor) else own for own in arguments]
+        ctx.save_for_backward(*(own for own in arguments if isinstance(own, torch.Tensor)))
+        ctx.places = [number for number, own in enumerate(arguments) if isinstance(own, torch.Tensor)]
+        ctx.set_materialize_grads(False)
+        ctx.shapes = [(own.shape, own.dtype, own.device) for own in output]
+        ctx.mark_non_differentiable(
+            *(o for o, is_floating in zip(output, call.floating, strict=True) if not is_floating)
+        )
+
+    @staticmethod
+    def backward(ctx: Any, *adjoints: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
+        call: Differentiable = ctx.call
+        arguments = list(ctx.others)
+        for place, tensor in zip(ctx.places, ctx.saved_tensors, strict=True):
+            arguments[place] = tensor
+        needed = [
+            name if is_needed else None for name, is_needed in zip(call.tensors, ctx.needs_input_grad[1:], strict=True)
+        ]
+        names = [name for name in needed if name is not None]
+        given = [
+            torch.zeros(shape, dtype=dtype, device=device) if own is None else own
+            for own, (shape, dtype, device), is_floating in zip(adjoints, ctx.shapes, call.floating, strict=True)
+            if is_floating
+        ]
+        found = iter(call.backward(names, arguments, given)) if names else iter(())
+        return None, *(None if name is None else next(found) for name in needed)
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[int | None, ...], call: Differentiable, *arguments: Argument
+    ) -> tuple[tuple[torch.Tensor, ...], tuple[int, ...]]:
+        """One call for each member of a batch."""
+        results = []
+        for member in range(info.batch_size):
+            own = [
+                argument if dimension is None else argument.select(dimension, member)
+                for argument, dimension in zip(arguments, in_dims[1:], strict=True)
+            ]
+            results.append(_Followed.apply(call, *own))  # type: ignore[no-untyped-call]
+        stacked = tuple(torch.stack(parts) for parts in zip(*results, strict=True))
+        return stacked, (0,) * len(stacked)
