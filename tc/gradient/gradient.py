@@ -16,6 +16,7 @@ from tc.base.types import ScalarType
 from tc.gradient.expand import expanded
 from tc.gradient.images import is_one_to_one, reaches_all
 from tc.gradient.incoming import with_known_values
+from tc.gradient.pull import pulled
 from tc.gradient.reverse import Reverse
 from tc.gradient.simplify import simplified
 from tc.gradient.terms import adjoint_type, converted, number
@@ -137,7 +138,8 @@ class _Gradient:
                 for step in steps:
                     reverse.visit(step)
         results, last = self._results(wanted, reverse.adjoints)
-        swept = self._with_zeros(reverse.statements, [a for n, a in adjoints.items() if n not in given])
+        pushed = [made for statement in reverse.statements for made in pulled(statement, self.workspace)]
+        swept = self._with_zeros(pushed, [a for n, a in adjoints.items() if n not in given])
         raw = self._program([*self.forward.statements, *swept, *last], list(given.values()), results)
         adjoints_of = {name: tensor.name for name, tensor in given.items()}
         return Derived(lowered(raw), raw, adjoints_of, dict(zip(wanted, results, strict=True)), self.extents)
