@@ -44,12 +44,15 @@ class Comprehension:
         tune: str | Budget | None = None,
         usual: Usual = (),
         derivation: str = "",
+        raw: Program | None = None,
     ) -> None:
         self._definition: Final = definition
         self._siblings: Final = {definition.interface.name: definition} if siblings is None else siblings
         self._kernels: Final = Kernels(definition, self._siblings, tune, usual)
         self._usual: Final = usual
         self.derivation: Final = derivation
+        # Of a gradient, before the front end has read it: with the extents that tensors were made with.
+        self._raw: Final = raw
         self.interface: Final = definition.interface
         self.name: Final = self.interface.name
         self._warm: Final = WarmCalls()
@@ -61,16 +64,19 @@ class Comprehension:
         return self._definition.program
 
     @staticmethod
-    def of(program: Program, usual: Usual = (), derivation: str = "") -> Comprehension:
+    def of(program: Program, usual: Usual = (), derivation: str = "", raw: Program | None = None) -> Comprehension:
         """The comprehension of a program that was built in Python.
 
-        ``usual``: options of calls that name none.  ``derivation``: what each statement is there for.
+        ``usual``: options of calls that name none.  ``derivation``: what each statement is there for.  ``raw``: what is
+        differentiated instead of the program, which means the same.
         """
-        return Comprehension(Parsed(program), usual=usual, derivation=derivation)
+        return Comprehension(Parsed(program), usual=usual, derivation=derivation, raw=raw)
 
-    def __reduce__(self) -> tuple[Callable[[Program, Usual, str], Comprehension], tuple[Program, Usual, str]]:
+    def __reduce__(
+        self,
+    ) -> tuple[Callable[[Program, Usual, str, Program | None], Comprehension], tuple[object, ...]]:
         # Copies and processes that receive one make kernels of their own.
-        return Comprehension.of, (self.program, self._usual, self.derivation)
+        return Comprehension.of, (self.program, self._usual, self.derivation, self._raw)
 
     def __repr__(self) -> str:
         arguments, results = ", ".join(self.interface.arguments), ", ".join(self.interface.results)
@@ -149,8 +155,9 @@ class Comprehension:
         from tc.gradient.ties import ties_called
 
         def make() -> Comprehension:
-            found = derived_gradient(self.program, names, ties_called(ties))
-            return Comprehension.of(found.program, tuple(map(numerics_alone, self._usual)), derivation_of(found.raw))
+            found = derived_gradient(self._raw or self.program, names, ties_called(ties))
+            usual = tuple(map(numerics_alone, self._usual))
+            return Comprehension.of(found.program, usual, derivation_of(found.raw), found.raw)
 
         return self._gradients.get((names, ties), make)
 
@@ -165,7 +172,7 @@ class Comprehension:
         from tc.gradient.ties import ties_called
 
         usual = tuple(map(numerics_alone, self._usual))
-        return Comprehension.of(directional(self.program, names, ties_called(ties)), usual)
+        return Comprehension.of(directional(self._raw or self.program, names, ties_called(ties)), usual)
 
     def _in_order(self, arguments: tuple[object, ...], named: Mapping[str, object]) -> tuple[object, ...]:
         from tc.dispatch.arguments import in_order

@@ -24,7 +24,7 @@ def directional(program: Program, names: Sequence[str] = (), ties: Ties = Ties.S
     results are ``t_C``, how every floating result ``C`` changes with them.  GradientError for what has no derivative.
     """
     first = derived_gradient(program, names, ties)
-    second = derived_gradient(first.program, tuple(first.given.values()), ties)
+    second = derived_gradient(first.raw, tuple(first.given.values()), ties)
     return _renamed(program, first, second)
 
 

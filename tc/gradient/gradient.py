@@ -19,15 +19,17 @@ from tc.gradient.incoming import with_known_values
 from tc.gradient.pull import pulled
 from tc.gradient.reverse import Reverse
 from tc.gradient.simplify import simplified
-from tc.gradient.terms import adjoint_type, converted, number
+from tc.gradient.terms import adjoint_type, call, converted, number
 from tc.gradient.ties import Ties
 from tc.gradient.versions import forward_of
 from tc.gradient.workspace import Workspace, filled, moved
 from tc.grammar import syntax
 from tc.grammar.syntax import BinaryOperator
+from tc.language.algebra.polynomial import Atoms
 from tc.language.algebra.rewriting import map_statement
 from tc.language.lower.lower import lower_text
 from tc.language.program.program import (
+    INDEX_TYPE,
     Binary,
     Cast,
     DerivedOrigin,
@@ -129,7 +131,9 @@ class _Gradient:
             wish = f"d_{name}_total" if summed else f"d_{name}"
             own = self.workspace.declare(wish, adjoint_type(tensor.type), tensor.shape, tensor.origin)
             adjoints[name] = own.name
-        reverse = Reverse(self.workspace, adjoints, self.ties, {adjoints[n]: given[n] for n in given if n in gathered})
+        reverse = Reverse(
+            self.workspace, adjoints, self.ties, {adjoints[n]: given[n] for n in given if n in gathered & active}
+        )
         for block, group in itertools.groupby(reversed(self.forward.steps), lambda step: step.statement.blocks[:1]):
             steps = list(group)
             if block:
@@ -181,6 +185,7 @@ class _Gradient:
         """An extent that a parameter may have; a computed one gets a name."""
         if not _is_computed(extent):
             return extent
+        extent = self._nonnegative(extent)
         size = SizeReference(self.workspace.name(f"{name}{dimension}"))
         self.sizes.append(size.name)
         self.extents[size] = extent
@@ -190,6 +195,12 @@ class _Gradient:
         message = f"{size.name} must be dimension {dimension} of {result}"
         self.preconditions.append(Precondition(condition, message, DerivedOrigin(message, origin)))
         return size
+
+    def _nonnegative(self, extent: Expression) -> Expression:
+        """An extent as a number of elements: none where it is negative."""
+        atoms = Atoms(self.program.sizes, (scalar.name for scalar in self.program.scalars))
+        value = atoms.polynomial(extent)
+        return extent if atoms.is_nonnegative(value) else call("max", extent, Literal(0, INDEX_TYPE))
 
     def _results(self, wanted: Sequence[str], adjoints: dict[str, str]) -> tuple[list[str], list[Statement]]:
         """The names of the results, and what rounds those of halves, once each."""
@@ -211,14 +222,18 @@ class _Gradient:
         found: list[Statement] = []
         waiting = dict.fromkeys(adjoints)
         for statement in statements:
-            if statement.target in waiting:
-                del waiting[statement.target]
-                tensor = self.workspace.tensors[statement.target]
-                adds = statement.reduction is Reduction.ADD and not statement.blocks
-                if adds and reaches_all(statement, tensor, self._sized()):
+            own = statement.target if statement.target in waiting else None
+            read = [name for name in waiting if name in _read(statement) or (name == own and statement.blocks)]
+            for name in read:
+                del waiting[name]
+                found.insert(_before_block(found, statement), self._zero(self.workspace.tensors[name]))
+            if own in waiting:
+                del waiting[own]
+                tensor = self.workspace.tensors[own]
+                if statement.reduction is Reduction.ADD and reaches_all(statement, tensor, self._sized()):
                     found.append(_begun(statement))
                     continue
-                found.insert(_before_block(found, statement), self._zero(tensor))
+                found.append(self._zero(tensor))
             found.append(statement)
         return [*(self._zero(self.workspace.tensors[name]) for name in waiting), *found]
 
@@ -278,12 +293,25 @@ def _needed(statements: Sequence[Statement], results: Iterable[str]) -> list[Sta
     """The statements that results depend on."""
     needed = set(results)
     kept: list[Statement] = []
-    for statement in reversed(statements):
-        if statement.target in needed:
-            kept.append(statement)
-            for expression in (statement.value, *statement.subscripts):
-                needed |= {read.tensor for read in reads_in(expression)}
+    for block, group in itertools.groupby(reversed(statements), lambda statement: statement.blocks[:1]):
+        own = list(group)
+        while True:  # steps of a block depend on those before them, in any order
+            before = len(needed)
+            found = [statement for statement in own if statement.target in needed] if block else []
+            for statement in found:
+                needed |= _read(statement)
+            if len(needed) == before:
+                break
+        for statement in own:
+            if statement.target in needed:
+                kept.append(statement)
+                needed |= _read(statement)
     return kept[::-1]
+
+
+def _read(statement: Statement) -> set[str]:
+    """The tensors that a statement reads."""
+    return {read.tensor for e in (statement.value, *statement.subscripts) for read in reads_in(e)}
 
 
 def lowered(program: Program) -> Program:

@@ -17,6 +17,7 @@ from tc.base.frozen import frozen
 from tc.gradient.builtin_rules import REFUSED, RULES, At
 from tc.gradient.terms import adjoint_type, converted, negated, over, times
 from tc.grammar.syntax import BinaryOperator, UnaryOperator
+from tc.language.algebra.fold import fold_constants
 from tc.language.program.program import (
     Binary,
     Call,
@@ -76,8 +77,12 @@ class _Walk:
                 if operand.type.is_floating:
                     yield from self.visit(operand, converted(adjoint, adjoint_type(operand.type)), guards)
             case Select(condition, then, otherwise):
-                yield from self.visit(then, adjoint, (*guards, (condition, True)))
-                yield from self.visit(otherwise, adjoint, (*guards, (condition, False)))
+                match fold_constants(condition):
+                    case Literal(chosen):
+                        yield from self.visit(then if chosen else otherwise, adjoint, guards)
+                    case _:
+                        yield from self.visit(then, adjoint, (*guards, (condition, True)))
+                        yield from self.visit(otherwise, adjoint, (*guards, (condition, False)))
             case Binary():
                 yield from self.binary(value, adjoint, guards)
             case Call():

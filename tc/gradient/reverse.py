@@ -64,6 +64,7 @@ class Reverse:
         self._ties: Final = ties
         self._given: Final = dict(given)
         self.statements: Final[list[Statement]] = []
+        self._blocks = max((n for s in workspace.program.statements for n in s.blocks), default=-1)
 
     def visit(self, step: Step) -> None:
         """Adds the statements that belong to one of the forward."""
@@ -99,7 +100,8 @@ class Reverse:
         inside = [statement for statement in made if statement.blocks]
         needed = {read.tensor for s in inside for e in (s.value, *s.subscripts) for read in reads_in(e)}
         self.statements.extend(outside)
-        self.statements.extend(_backwards(s) for s in inside if s.target in needed)
+        self._blocks += 1
+        self.statements.extend(_backwards(s, self._blocks) for s in inside if s.target in needed)
         self.statements.extend(replace(s, blocks=()) for s in inside if s.target not in needed)
 
     def _assigned(self, step: Step) -> None:
@@ -366,15 +368,15 @@ def _like(statement: Statement, target: Read, value: Expression, reduction: Redu
     )
 
 
-def _backwards(statement: Statement) -> Statement:
-    """The statement with the steps of its block from the last to the first."""
+def _backwards(statement: Statement, block: int) -> Statement:
+    """The statement in another block, whose steps run from the last to the first."""
     steps = statement.iterators[0]
     last = Binary(BinaryOperator.SUBTRACT, steps.end, Literal(1, INDEX_TYPE), INDEX_TYPE)
     if steps.begin != Literal(0, INDEX_TYPE):
         last = Binary(BinaryOperator.ADD, steps.begin, last, INDEX_TYPE)
     values = {steps.name: Binary(BinaryOperator.SUBTRACT, last, IteratorReference(steps.name), INDEX_TYPE)}
     changed = map_statement(statement, lambda expression: in_terms_of(expression, values))
-    return replace(changed, iterators=(steps, *changed.iterators[1:]))
+    return replace(changed, iterators=(steps, *changed.iterators[1:]), blocks=(block,))
 
 
 def _moved_to(value: Expression, old: Expression, new: Expression) -> Expression:

@@ -65,7 +65,7 @@ TEXTS = {
         """
         def conv_gradient(float32(C, W) I, float32(F, C, KW) K, float32(F, O1) d_O) -> (d_I, d_K) {
             d_O_padded(i0, i1) = i1 >= KW - 1 && i1 < W ? d_O(i0, i1 - KW + 1) : 0.0 where i0 in 0:F, \
-i1 in 0:W + KW - 1, O1 == W - KW + 1
+i1 in 0:W + KW - 1, O1 == max(W - KW + 1, 0)
             d_I(c, w) +=! d_O_padded(f, w + k) * K(f, c, KW - k - 1) where c in 0:C, w in 0:W, f in 0:F, k in 0:KW
             d_K(f, c, k) +=! d_O(f, w) * I(c, w + k) where f in 0:F, c in 0:C, k in 0:KW, w in 0:W - KW + 1
         }
@@ -75,7 +75,7 @@ i1 in 0:W + KW - 1, O1 == W - KW + 1
         "def conv(float(W) I, float(KW) K) -> (O) { O(w) +=! I(2*w+k) * K(k) }",
         """
         def conv_gradient(float32(W) I, float32(KW) K, float32(O0) d_O) -> (d_I, d_K) {
-            d_I(i0) = float32(0.0) where i0 in 0:W, O0 == (W - KW + 2) / 2
+            d_I(i0) = float32(0.0) where i0 in 0:W, O0 == max((W - KW + 2) / 2, 0)
             d_I(2 * w + k) += d_O(w) * K(k) where w in 0:(W - KW + 2) / 2, k in 0:KW
             d_K(k) +=! d_O(w) * I(2 * w + k) where k in 0:KW, w in 0:(W - KW + 2) / 2
         }
