@@ -424,9 +424,12 @@ def test_the_short_way_knows_its_arrays() -> None:
             assert type(result) is type(x)
             np.testing.assert_array_equal(array(result), expected)
     # What the thorough way refuses, the short way must not accept.
-    for bad in (blocks[0].astype(np.float64), blocks[0].astype(">f4"), torch.ones(7, 3, requires_grad=True)):
+    for bad in (blocks[0].astype(np.float64), blocks[0].astype(">f4")):
         with pytest.raises(tc.ArgumentError):
             DEFINITIONS.affine(bad)
+    followed = DEFINITIONS.affine(torch.ones(7, 3, requires_grad=True))
+    assert isinstance(followed, torch.Tensor)
+    assert followed.requires_grad
 
 
 def test_keyword_arguments_choose_target_and_options() -> None:
