@@ -130,9 +130,7 @@ class _Call:
 
     def difference(self, weights: dict[str, Array], step: float) -> float:
         ahead, behind = self.results(step), self.results(-step)
-        return sum(float((weight.astype(float) * (ahead[n] - behind[n])).sum()) for n, weight in weights.items()) / (
-            2 * step
-        )
+        return sum(_product(weight, ahead[name] - behind[name]) for name, weight in weights.items()) / (2 * step)
 
     def slope(self, gradient: tc.Comprehension, weights: dict[str, Array]) -> float:
         """By the gradient."""
@@ -144,9 +142,11 @@ class _Call:
         """By the directional derivative."""
         found = forward.reference(*self.arguments.values(), *self.outputs.values(), *self.directions.values())
         parts = found if isinstance(found, tuple) else (found,)
-        return sum(
-            float((weight.astype(float) * part).sum()) for weight, part in zip(weights.values(), parts, strict=True)
-        )
+        return sum(map(_product, weights.values(), parts))
+
+
+def _product(left: Array, right: Array) -> float:
+    return float((left.astype(np.float64) * right).sum())
 
 
 def found_of(seed: int, number: int) -> Found:
@@ -156,13 +156,11 @@ def found_of(seed: int, number: int) -> Found:
         warnings.simplefilter("ignore")
         try:
             found = check(recipe)
-        except Exception:  # whatever it is, the program shows it
+        except (tc.TCError, ArithmeticError, AssertionError, LookupError, TypeError, ValueError):
             found = Found("wrong", traceback.format_exc(limit=-3))
-    return (
-        found
-        if found.kind != "wrong"
-        else Found("wrong", f"program {number} of seed {seed}:\n{recipe.text}\n{found.message}")
-    )
+    if found.kind != "wrong":
+        return found
+    return Found("wrong", f"program {number} of seed {seed}:\n{recipe.text}\n{found.message}")
 
 
 def main() -> int:
