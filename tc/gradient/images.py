@@ -17,18 +17,24 @@ from tc.language.program.program import (
     IteratorReference,
     Literal,
     Program,
+    Select,
     Statement,
     Tensor,
     iterators_in,
+    walk,
 )
+from tc.language.program.written_elements import scatters
 from tc.language.prove.written import initialization
 
 
 def reaches_all(statement: Statement, tensor: Tensor, program: Program) -> bool:
     """Whether a sum gives every element of its target a value if it initializes, for all sizes of the program.
 
-    False where isl cannot tell.
+    False where isl cannot tell, and where a condition on scalars may make a number of what data choose.
     """
+    chosen = (part for own in statement.subscripts if scatters(own) for part in walk(own))
+    if any(isinstance(part, Select) for part in chosen):
+        return False
     begun = initialization(replace(statement, initialize=True), tensor.shape)
     try:
         with isl_context() as context:

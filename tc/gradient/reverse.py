@@ -109,7 +109,8 @@ class Reverse:
         statement, adjoint = step.statement, self._adjoint(step)
         # In a block, a statement reads what other steps have written.
         updates = not statement.blocks and any(r.tensor == statement.target for r in reads_in(statement.value))
-        found = self._contributions(step, adjoint, {} if updates else {step.kept(statement.value): self._after(step)})
+        known = {step.kept(statement.value): self._after(step)} if step.lasts and not updates else {}
+        found = self._contributions(step, adjoint, known)
         replaced = step.before.get(statement.target)
         self._push(step, (c for c in found if not updates or c.read.tensor != replaced))
         if updates:

@@ -34,7 +34,7 @@ def is_number(expression: Expression, value: float) -> bool:
 
 
 def times(left: Expression, right: Expression) -> Expression:
-    """A product; one of numbers with 0 stays, for the other factor may be infinite."""
+    """A product, with conditions around it: what is 0 on a condition is so whatever the other factor is."""
     if is_number(left, 1):
         return right
     if is_number(right, 1):
@@ -42,6 +42,8 @@ def times(left: Expression, right: Expression) -> Expression:
     for factor, other in ((left, right), (right, left)):
         if is_number(factor, -1):
             return negated(other)
+    if isinstance(left, Select) and is_number(left.otherwise, 0):
+        return choice(left.condition, times(left.then, right), left.otherwise)
     match left, right:
         case Unary(UnaryOperator.NEGATE, inner), _:
             return negated(times(inner, right))
@@ -55,6 +57,8 @@ def over(left: Expression, right: Expression) -> Expression:
     """A quotient."""
     if isinstance(left, Unary) and left.operator is UnaryOperator.NEGATE:
         return negated(over(left.operand, right))
+    if isinstance(left, Select) and is_number(left.otherwise, 0):
+        return choice(left.condition, over(left.then, right), left.otherwise)
     return left if is_number(right, 1) else Binary(BinaryOperator.DIVIDE, left, right, left.type)
 
 
@@ -85,6 +89,8 @@ def negated(operand: Expression) -> Expression:
             return inner
         case Literal(value=value, type=type):
             return Literal(-value, type)
+        case Select(condition, then, otherwise) if is_number(otherwise, 0):
+            return choice(condition, negated(then), otherwise)
         case _:
             return Unary(UnaryOperator.NEGATE, operand, operand.type)
 

@@ -35,12 +35,14 @@ from tc.language.program.program import (
 class Step:
     """A statement of the forward, and where the values of the tensors that it reads are found when all have run.
 
-    ``before``: of the tensors that it reads, its target among them.  ``after``: of its target behind it.
+    ``before``: of the tensors that it reads, its target among them.  ``after``: of its target behind it.  ``lasts``:
+    the elements that it has written are still there.
     """
 
     statement: Statement
     before: Mapping[str, str]
     after: str
+    lasts: bool
 
     def kept(self, expression: Expression) -> Expression:
         """An expression of the statement in terms of the values that were read."""
@@ -76,7 +78,10 @@ def forward_of(program: Program) -> Forward:
         after = names[target][versions.written[len(steps)]]
         if target in before and before[target] != after:
             statements.append(_copy(tensors[target], before[target], statement, taken))
-        steps.append(Step(statement, before, after))
+        later = zip(listed[len(steps) + 1 :], versions.written[len(steps) + 1 :], strict=True)
+        number = versions.written[len(steps)]
+        lasts = not any(own.target == target and n == number and _goes_on(own) for own, n in later)
+        steps.append(Step(statement, before, after, lasts))
         statements.append(statement)
     return Forward(tensors, tuple(statements), tuple(steps))
 
@@ -93,6 +98,8 @@ class _Versions:
 def _versions(statements: Sequence[Statement]) -> _Versions:
     current: dict[str, int] = {}
     seen: set[str] = set()
+    # Whose derivatives need what they have become.
+    chosen: set[str] = set()
     read: list[Mapping[str, int]] = []
     written: list[int] = []
     for statement in statements:
@@ -100,21 +107,29 @@ def _versions(statements: Sequence[Statement]) -> _Versions:
         own = {found.tensor for found in _reads(statement)}
         if _continues(statement):
             own.add(target)
-        seen |= own
+        seen |= own | ({target} & chosen if _goes_on(statement) else set())
         before = {tensor: current.setdefault(tensor, 0) for tensor in own}
         current.setdefault(target, 0)
         if target in seen and not statement.blocks:  # what was read is replaced
             before.setdefault(target, current[target])
             current[target] += 1
             seen.discard(target)
+            chosen.discard(target)
+        if statement.reduction in (Reduction.MINIMUM, Reduction.MAXIMUM):
+            chosen.add(target)
         read.append(before)
         written.append(current[target])
     return _Versions(read, written, current)
 
 
+def _goes_on(statement: Statement) -> bool:
+    """Whether a reduction goes on with the value that there is."""
+    return statement.reduction is not None and not statement.initialize
+
+
 def _continues(statement: Statement) -> bool:
     """Whether the derivative of a reduction needs the value that it goes on with."""
-    return statement.reduction not in (None, Reduction.ADD) and not statement.initialize
+    return _goes_on(statement) and statement.reduction is not Reduction.ADD
 
 
 def _reads(statement: Statement) -> Iterator[Read]:

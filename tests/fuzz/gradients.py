@@ -34,6 +34,8 @@ _STEPS: Final = (1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
 # Two neighbouring steps whose differences agree so far are taken for the derivative.
 _SETTLED: Final = 1e-5
 _TOLERANCE: Final = 1e-3
+# What rounding does to a difference at the middle step, for results of size 1.
+_ROUNDED: Final = 1e-16 / 1e-5
 
 
 @dataclass(frozen=True)
@@ -63,10 +65,10 @@ def check(recipe: Recipe) -> Found:
         again = tc.define(str(derivative)).single().program
         if again != derivative.program and not any(map(_repeats, derivative.program.statements)):
             return Found("wrong", f"prints as something else:\n{derivative}")
-    call = _Call(recipe, f)
     try:
+        call = _Call(recipe, f)
         values = call.results(0.0)
-    except tc.ArgumentError as error:
+    except (tc.ArgumentError, tc.RangeError) as error:
         return Found("refused", str(error))
     if not all(np.isfinite(value).all() for value in values.values()):
         return Found("undecided", "infinite")
@@ -74,11 +76,17 @@ def check(recipe: Recipe) -> Found:
         name: call.rng.standard_normal(value.shape).astype(dtype_of(call.types[name])) for name, value in values.items()
     }
     differences = [call.difference(weights, step) for step in _STEPS]
+    size = sum(float(np.abs(weights[name].astype(np.float64) * value).sum()) for name, value in values.items())
+    # Where great values hide small changes, they say nothing.
+    if size * _ROUNDED > 1e-6:
+        return Found("undecided", "results are too great")
     pairs = itertools.pairwise(differences)
     settled = [b for a, b in pairs if np.isfinite([a, b]).all() and abs(a - b) <= _SETTLED * max(abs(a), abs(b), 1e-3)]
     slopes = {"gradient": call.slope(gradient, weights), "jvp": call.change(forward, weights)}
     if not settled:
         return Found("undecided", "differences do not settle")
+    if not np.isfinite(list(slopes.values())).all():
+        return Found("undecided", "an infinite derivative")
     for what, slope in slopes.items():
         if not any(abs(slope - own) <= _TOLERANCE * max(abs(own), 1e-2) for own in settled):
             return Found("wrong", f"{what}: {slope}, differences {differences}")
