@@ -10,7 +10,6 @@ import argparse
 import functools
 import itertools
 import multiprocessing
-import re
 import sys
 import traceback
 import warnings
@@ -27,9 +26,9 @@ from tc.language.program.written_elements import scatters
 from tests.fuzz.arrays import dtype_of, make
 from tests.fuzz.generate import generate
 from tests.fuzz.recipe import Recipe, ScalarArgument
+from tests.gradient.differences import widened
 
 Array = npt.NDArray[Any]
-_FLOATING: Final = re.compile(r"\b(float|half|float16|bfloat16|float32|float8_e4m3fn|float8_e5m2)\b(?=\s*\(|\s+\w)")
 _STEPS: Final = (1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
 # Two neighbouring steps whose differences agree so far are taken for the derivative.
 _SETTLED: Final = 1e-5
@@ -44,11 +43,6 @@ class Found:
 
     kind: str
     message: str = ""
-
-
-def widened(text: str) -> str:
-    """The text with all floating types ``double``, so that differences are not rounded away."""
-    return _FLOATING.sub("double", text)
 
 
 def check(recipe: Recipe) -> Found:

@@ -14,7 +14,7 @@ import tc
 Array = npt.NDArray[Any]
 # Distances, of which the best one counts: the nearest for smooth values, wider ones where these are great.
 _STEPS: Final = (1e-6, 1e-5, 1e-4)
-_FLOATING: Final = re.compile(r"\b(float|half|float16|bfloat16|float32)\b(?=\s*\(|\s+\w)")
+_FLOATING: Final = re.compile(r"\b(float|half|float16|bfloat16|float32|float8_e4m3fn|float8_e5m2)\b(?=\s*\(|\s+\w)")
 
 
 def widened(text: str) -> str:
