@@ -15,6 +15,7 @@ import pytest
 
 import tc
 from tc.reference.compare import compare
+from tc.runtime.frameworks.numpy_arrays import numpy_dtype
 from tests.comprehensions.case import Case
 from tests.comprehensions.corpus import CASES
 from tests.cuda.checked import MM, check
@@ -118,6 +119,31 @@ def test_scatters_agree_with_the_oracle(type: str, operator: str, deterministic:
     first = agrees(definition, *given, options=options)
     if deterministic:
         assert np.array_equal(agrees(definition, *given, options=options), first)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_gradients_agree_with_the_oracle(case: Case) -> None:
+    definitions = tc.define(case.text)
+    definition = definitions.single() if case.definition is None else definitions[case.definition]
+    try:
+        gradient = definition.gradient()
+    except tc.GradientError:
+        pytest.skip("it has no gradient")
+    inputs = case.make_inputs(random, case.large_ragged_sizes)
+    outputs = case.make_outputs(random, case.large_ragged_sizes)
+    types = {tensor.name: tensor.type for tensor in definition.program.tensors}
+    weights = [
+        floats(*shape).astype(numpy_dtype(types[name]))
+        for name, shape in definition.output_shapes(*inputs.values()).items()
+        if types[name].is_floating
+    ]
+    FRAMEWORKS["own"].require()
+    values = (*inputs.values(), *outputs.values(), *weights)
+    found: Any = gradient(*(tc.to_device(v) if isinstance(v, np.ndarray) else v for v in values), target="cuda")
+    results = found if isinstance(found, tuple) else (found,)
+    for (name, expected), result in zip(gradient.oracle(*values).items(), results, strict=True):
+        comparison = compare(expected, result.numpy())
+        assert comparison.ok, f"{name}: {comparison}"
 
 
 def test_open_sizes_serve_every_size() -> None:
