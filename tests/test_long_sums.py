@@ -378,3 +378,17 @@ def test_a_scatter_may_round_as_often_as_its_chains_are_long() -> None:
     options = tc.CpuOptions(tc.ScheduleOptions(unroll=64, scatter_owners=3))
     comparison = compare(f.oracle(a, b, d)["C"], np.asarray(f(a, b, d, options=options)))
     assert comparison.ok, str(comparison)
+
+
+@pytest.mark.parametrize("target", ["emulator", "cuda:sm_90"])
+def test_totals_of_arrays_are_added_to_inside_of_loops_whose_lanes_would_keep_the_sum(target: str) -> None:
+    """The gradient of a convolution by its weights: the sum of an element goes through tiles, rows and lanes."""
+    statement = "K(p,q) +=! d(n,c,h,w) * J(n,c,h+p,w+q) where p in 0:3, q in 0:2"
+    f = tc.define(f"def f(float(N,C,H,W) d, float(N,C,R,T) J) -> (K) {{ {statement} }}").single()
+    generator = np.random.default_rng(0)
+    d, j = generator.standard_normal((2, 3, 4, 13), np.float32), generator.standard_normal((2, 3, 6, 14), np.float32)
+    if target != "emulator":
+        assert f.compile(d, j, target=target).source
+        return
+    comparison = compare(f.oracle(d, j)["K"], np.asarray(f(d, j, target=target)))
+    assert comparison.ok, str(comparison)

@@ -22,7 +22,7 @@ from tc.codegen.printer.scatters import around, hoisted
 from tc.codegen.printer.statements import barrier, prefetch, statement
 from tc.codegen.printer.storage import own_storage, shared_storage
 from tc.codegen.printer.tile import NotVectorsError
-from tc.codegen.printer.totals import ArrayTotals, TotalNames, folds_of_variables
+from tc.codegen.printer.totals import ArrayTotals, TotalNames, folds_in, folds_of_variables
 from tc.codegen.text.fragment import NO_NAMES, Fragment, filled, named
 from tc.codegen.text.lines import braced
 from tc.codegen.text.names import loop_variable
@@ -124,7 +124,10 @@ class KernelPrinter:
             # A pragma for lanes names one reduction only.
             several = self.context.dialect.vector is None or totals
             found = accumulation(loop, self.context.bodies, scope.ranges, several=several, always=totals)
-        if found is None:
+        # What is added to the totals of an array inside of the loop has to be in the array by then.
+        if found is None or any(
+            any(folds_in(loop, p.body.name)) for p in found.partials if p.body.name in scope.totals
+        ):
             return self._loop(loop, scope)
         before, behind = AccumulatorPrinter(self.context, loop, found).around(scope)
         return (before + self._loop(loop, replace(scope, accumulation=found)) + behind).braced()
