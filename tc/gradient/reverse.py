@@ -161,7 +161,7 @@ class Reverse:
         place: Expression = Literal(0, INDEX_TYPE)
         for iterator in statement.iterators:
             if iterator.name not in written:
-                place = plus(_scaled(BinaryOperator.MULTIPLY, place, iterator.end), IteratorReference(iterator.name))
+                place = plus(_scaled(place, iterator.end), IteratorReference(iterator.name))
         none = Literal(INDEX_TYPE.maximum, INDEX_TYPE)
         before = Literal(-1, INDEX_TYPE)
         first = self._auxiliary(step, f"{statement.target}_first", INDEX_TYPE)
@@ -385,8 +385,8 @@ def _moved_to(value: Expression, old: Expression, new: Expression) -> Expression
     return new if value == old else rebuild(value, lambda child: _moved_to(child, old, new))
 
 
-def _scaled(operator: BinaryOperator, left: Expression, right: Expression) -> Expression:
-    return left if is_number(left, 0) else Binary(operator, left, right, INDEX_TYPE)
+def _scaled(place: Expression, extent: Expression) -> Expression:
+    return place if is_number(place, 0) else Binary(BinaryOperator.MULTIPLY, place, extent, INDEX_TYPE)
 
 
 def _is_static(guard: Expression) -> bool:

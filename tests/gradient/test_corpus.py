@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import re
 from collections.abc import Mapping
@@ -15,32 +14,9 @@ from tc.reference.compare import compare
 from tc.runtime.frameworks.numpy_arrays import numpy_dtype
 from tests.comprehensions.case import Argument, Array, Case, Sizes
 from tests.comprehensions.corpus import CASES
-from tests.gradient.differences import as_tuple, assert_derivatives, is_floating, tensors_of, widened
+from tests.gradient.differences import as_tuple, assert_derivatives
+from tests.gradient.differentiable import DIFFERENTIABLE, REFUSED, in_double
 from tests.turns import every
-
-# What has no derivative, and why.
-REFUSED = {
-    "functions": "`nextafter` has no gradient",
-    "gauss_seidel": "a `for` inside of another one has no gradient yet",
-}
-# Differences say nothing where values jump, at ties, and beside infinities.
-JUMPING = {"segment_counts", "segment_scales", "greatest_and_its_index", "greatest_behind"}
-
-
-@functools.cache
-def _definitions(text: str) -> tc.Definitions:
-    return tc.define(widened(text))
-
-
-def _comprehension(case: Case) -> tc.Comprehension:
-    definitions = _definitions(case.text)
-    return definitions.single() if case.definition is None else definitions[case.definition]
-
-
-def _is_differentiable(case: Case) -> bool:
-    definitions = _definitions(case.text)
-    own = definitions.single() if case.definition is None else definitions[case.definition]
-    return bool(tensors_of(own)) and any(is_floating(own, name) for name in own.program.results)
 
 
 def _sizes(case: Case) -> Sizes:
@@ -55,12 +31,9 @@ def _wide(name: str, value: Argument | Array, comprehension: tc.Comprehension) -
     return np.asarray(value, np.float64) if is_wide else value
 
 
-DIFFERENTIABLE = [case for case in CASES if _is_differentiable(case) and case.name not in {*REFUSED, *JUMPING}]
-
-
 @pytest.mark.parametrize("case", every(6, DIFFERENTIABLE), ids=lambda case: case.name)
 def test_derivatives_agree_with_differences(case: Case) -> None:
-    comprehension = _comprehension(case)
+    comprehension = in_double(case)
     rng = np.random.default_rng(1)
     sizes = _sizes(case)
     inputs: Mapping[str, Argument] = case.make_inputs(rng, sizes)
@@ -97,11 +70,11 @@ def test_kernels_of_gpus_agree_with_the_oracle(case: Case) -> None:
 
 @pytest.mark.parametrize("case", every(4, DIFFERENTIABLE), ids=lambda case: case.name)
 def test_texts_parse_back_equal(case: Case) -> None:
-    for derivative in (_comprehension(case).gradient(), _comprehension(case).jvp()):
+    for derivative in (in_double(case).gradient(), in_double(case).jvp()):
         assert tc.define(str(derivative)).single().program == derivative.program
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.name in REFUSED], ids=lambda case: case.name)
 def test_refusals_say_what_has_none(case: Case) -> None:
     with pytest.raises(tc.GradientError, match=re.escape(REFUSED[case.name])):
-        _comprehension(case).gradient()
+        in_double(case).gradient()

@@ -1,0 +1,37 @@
+"""The definitions of the corpus that have a gradient, and why others have none."""
+
+from __future__ import annotations
+
+import functools
+
+import tc
+from tests.comprehensions.case import Case
+from tests.comprehensions.corpus import CASES
+from tests.gradient.differences import is_floating, tensors_of, widened
+
+# What has no derivative, and why.
+REFUSED = {
+    "functions": "`nextafter` has no gradient",
+    "gauss_seidel": "a `for` inside of another one has no gradient yet",
+}
+# Differences say nothing where values jump, at ties, and beside infinities.
+JUMPING = {"segment_counts", "segment_scales", "greatest_and_its_index", "greatest_behind"}
+
+
+@functools.cache
+def _definitions(text: str) -> tc.Definitions:
+    return tc.define(widened(text))
+
+
+def in_double(case: Case) -> tc.Comprehension:
+    definitions = _definitions(case.text)
+    return definitions.single() if case.definition is None else definitions[case.definition]
+
+
+def _is_differentiable(case: Case) -> bool:
+    definitions = _definitions(case.text)
+    own = definitions.single() if case.definition is None else definitions[case.definition]
+    return bool(tensors_of(own)) and any(is_floating(own, name) for name in own.program.results)
+
+
+DIFFERENTIABLE = [case for case in CASES if _is_differentiable(case) and case.name not in {*REFUSED, *JUMPING}]
