@@ -63,7 +63,7 @@ ROOMS = {
     "gradient": room(
         "base grammar.syntax language.program language.isl language.algebra grammar language.draft language.text "
         "language.prove language.lower",
-        "islpy",
+        "islpy scipy",
     ),
     "cache.format": room("base", "sqlalchemy"),
     "cache.database": room("base cache.format", "sqlalchemy"),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from tc.api.followed import Followed, Run, followed_tensors
+from tc.api.followed import follow, followed_tensors
 from tc.api.kernels import Kernels
 from tc.artifact.definition import Definition, Parsed
 from tc.base.counted import counted
@@ -57,6 +57,7 @@ class Comprehension:
         self.name: Final = self.interface.name
         self._warm: Final = WarmCalls()
         self._gradients: Final[Once[tuple[tuple[str, ...], str], Comprehension]] = Once()
+        self._pairs: Final[Once[tuple[object, ...], Pair]] = Once()
 
     @property
     def program(self) -> Program:
@@ -110,7 +111,7 @@ class Comprehension:
                 return result
         followed = followed_tensors(self.interface, arguments) if out is None else None
         if followed is not None:
-            return self._follow(arguments, followed, target, options)
+            return follow(self, arguments, followed, target, options)
         bound = self._bind(arguments, out)
         chosen = _target(target, _device_of(bound))
         kernel = self._kernels.get(bound.signature(self.interface), chosen, options)
@@ -119,25 +120,6 @@ class Comprehension:
         if plan is not None:
             self._warm.remember(arguments, out, plan)
         return result
-
-    def _follow(
-        self, arguments: tuple[object, ...], names: tuple[str, ...], target: str | None, options: Options | None
-    ) -> object:
-        """A call that autograd follows by the arguments named."""
-        from tc.torch.torch_autograd import followed_call
-
-        inherited = None if options is None else numerics_alone(options)
-
-        def run(arguments: Sequence[object]) -> object:
-            return self(*arguments, target=target, options=options)
-
-        def gradient(names: Sequence[str]) -> Run:
-            found = self.gradient(*names)
-            return lambda arguments: found(*arguments, target=target, options=inherited)
-
-        if names:  # what has no gradient is told here rather than in a backward pass
-            gradient(names)
-        return followed_call(Followed(self.interface, run, gradient), arguments)
 
     def gradient(self, *names: str, ties: str = "split") -> Comprehension:
         """The gradient by the arguments named, or by all floating tensors: a comprehension like any other.
@@ -160,6 +142,33 @@ class Comprehension:
             return Comprehension.of(found.program, usual, derivation_of(found.raw), found.raw)
 
         return self._gradients.get((names, ties), make)
+
+    def pair(
+        self, *names: str, save: Sequence[str] | None = None, ties: str = "split", only: Sequence[str] = ()
+    ) -> Pair:
+        """The definition and its gradient by the arguments named, or by all floating tensors, which share values.
+
+        ``save``: the names of the values that the gradient is given, beside the arguments; all others are computed
+        again.  None: reductions are saved, what is computed element by element is not, and of what follows from each
+        other the smallest (a minimum cut over bytes).  ``ties`` and errors as of ``gradient``.  ``only``: of the
+        arguments named, those whose adjoints the backward returns.
+        """
+        from tc.gradient.derivation import derivation_of
+        from tc.gradient.pair import derived_pair
+        from tc.gradient.ties import ties_called
+
+        wanted = None if save is None else tuple(save)
+
+        def make() -> Pair:
+            found = derived_pair(self._raw or self.program, names, ties_called(ties), wanted, tuple(only))
+            usual = tuple(map(numerics_alone, self._usual))
+            is_itself = found.forward == self.program
+            forward = self if is_itself else Comprehension.of(found.forward, usual)
+            return Pair(
+                forward, Comprehension.of(found.backward, usual, derivation_of(found.raw), found.raw), found.kept
+            )
+
+        return self._pairs.get((names, ties, wanted, tuple(only)), make)
 
     def jvp(self, *names: str, ties: str = "split") -> Comprehension:
         """The directional derivative by the arguments named, or by all floating tensors (forward mode).
@@ -354,6 +363,19 @@ class Comprehension:
             compiled = self._kernels.compile(kernel.signature, kernel.target, kernel.asked)
         assert compiled.compilation is not None
         return explain_kernel(compiled.compilation, compiled.stages, decision)
+
+
+class Pair(NamedTuple):
+    """A definition and its gradient, which share values: ``forward, backward, kept = f.pair("A")``.
+
+    ``forward``: takes the arguments of the definition, and returns its results, then what else is kept.
+    ``backward``: takes the same arguments, then what is kept, then the adjoints of the results of the definition.
+    ``kept``: the results of the forward that the backward takes, by name, in its order.
+    """
+
+    forward: Comprehension
+    backward: Comprehension
+    kept: tuple[str, ...]
 
 
 class Candidates:

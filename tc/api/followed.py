@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
 
 from tc.base.frozen import frozen
 from tc.base.interface import Interface
 from tc.runtime.views.scalars import is_followed, is_transformed
+from tc.targets.options import Options, numerics_alone
 
 # What a definition does with arguments: itself, or its gradient by the tensors named.
 Run: TypeAlias = Callable[[Sequence[Any]], object]
 Gradient: TypeAlias = Callable[[Sequence[str]], Run]
+# The gradient by the tensors named, of the arguments and of what is kept by name, and of the adjoints of results.
+Backward: TypeAlias = Callable[[Sequence[str], Mapping[str, Any], Sequence[Any]], object]
 # Of PyTorch.
 Tensor: TypeAlias = Any
 
@@ -35,13 +38,47 @@ def followed_tensors(interface: Interface, arguments: Sequence[object]) -> tuple
     return own if own or any(is_transformed(given[name]) for name in given if name in types) else None
 
 
+class Definition(Protocol):
+    """A comprehension."""
+
+    @property
+    def interface(self) -> Interface:
+        """What callers know of it."""
+
+    def __call__(self, /, *arguments: object, target: str | None = None, options: Options | None = None) -> object:
+        """Its results."""
+
+    def gradient(self, *names: str) -> Definition:
+        """Its gradient by the arguments named."""
+
+    def pair(
+        self, *names: str, save: Sequence[str] | None = None, only: Sequence[str] = ()
+    ) -> tuple[Definition, Definition, tuple[str, ...]]:
+        """Itself, its gradient by the arguments named (``only``: by some of them), and what these share."""
+
+
+@frozen
+class Shared:
+    """A pair of a definition and its gradient: the results of its ``forward``, and those that ``backward`` takes."""
+
+    results: tuple[str, ...]
+    kept: tuple[str, ...]
+    forward: Run
+    backward: Backward
+
+
 @frozen
 class Followed:
-    """A definition as ``tc.torch.torch_autograd`` calls it."""
+    """A definition as ``tc.torch.torch_autograd`` calls it.
+
+    ``gradient``: computes from the arguments alone, so that it has derivatives itself.  ``shared``: computes from what
+    the forward has kept; None where nothing has a gradient.
+    """
 
     interface: Interface
     run: Run
     gradient: Gradient
+    shared: Shared | None
 
     @property
     def tensors(self) -> tuple[str | None, ...]:
@@ -54,16 +91,75 @@ class Followed:
         """By result, whether its elements are floating-point numbers."""
         return tuple(self.interface.tensor(name).type.is_floating for name in self.interface.results)
 
+    @property
+    def kept(self) -> tuple[int, ...]:
+        """Which results of ``forward`` the backward pass takes."""
+        shared = self.shared
+        return () if shared is None else tuple(map(shared.results.index, shared.kept))
+
     def forward(self, arguments: Sequence[Any]) -> tuple[Tensor, ...]:
-        """The results."""
-        return _tuple(self.run(arguments))
+        """The results, and behind them what is kept for the backward pass."""
+        return _tuple(self.run(arguments) if self.shared is None else self.shared.forward(arguments))
 
     def backward(
-        self, names: Sequence[str], arguments: Sequence[Any], adjoints: Sequence[Tensor]
+        self, names: Sequence[str], arguments: Sequence[Any], kept: Sequence[Tensor], adjoints: Sequence[Tensor]
     ) -> tuple[Tensor, ...]:
         """The adjoints of the arguments named; ``adjoints``: of the floating results."""
+        assert self.shared is not None
+        names_of = (*self.interface.arguments, *self.shared.kept)
+        values = dict(zip(names_of, (*arguments, *kept), strict=True))
+        return _tuple(self.shared.backward(names, values, adjoints))
+
+    def differentiable_backward(
+        self, names: Sequence[str], arguments: Sequence[Any], adjoints: Sequence[Tensor]
+    ) -> tuple[Tensor, ...]:
+        """As ``backward``, by a call that is followed itself."""
         return _tuple(self.gradient(names)((*arguments, *adjoints)))
 
 
 def _tuple(results: Any) -> tuple[Tensor, ...]:
     return results if isinstance(results, tuple) else (results,)
+
+
+def follow(
+    definition: Definition,
+    arguments: tuple[object, ...],
+    names: tuple[str, ...],
+    target: str | None,
+    options: Options | None,
+) -> object:
+    """A call that autograd follows by the arguments named; GradientError for what has no gradient."""
+    from tc.torch.torch_autograd import followed_call
+
+    inherited = None if options is None else numerics_alone(options)
+
+    def run(arguments: Sequence[object]) -> object:
+        return definition(*arguments, target=target, options=options)
+
+    def gradient(names: Sequence[str]) -> Run:
+        found = definition.gradient(*names)
+        return lambda arguments: found(*arguments, target=target, options=inherited)
+
+    shared = _shared(definition, names, target, options) if names else None
+    return followed_call(Followed(definition.interface, run, gradient, shared), arguments)
+
+
+def _shared(
+    definition: Definition, names: tuple[str, ...], target: str | None, options: Options | None
+) -> Shared | None:
+    if any(tensor.in_out for tensor in definition.interface.tensors):  # no call without ``out`` does
+        return None
+    inherited = None if options is None else numerics_alone(options)
+    own, pulled_back, kept = definition.pair(*names)
+
+    def forward(arguments: Sequence[object]) -> object:
+        return own(*arguments, target=target, options=options)
+
+    def backward(asked: Sequence[str], values: Mapping[str, object], adjoints: Sequence[object]) -> object:
+        gradient, taken = pulled_back, kept
+        if set(asked) != set(names):
+            _, gradient, taken = definition.pair(*names, save=kept, only=asked)
+        given = (values[name] for name in (*definition.interface.arguments, *taken))
+        return gradient(*given, *adjoints, target=target, options=inherited)
+
+    return Shared(own.interface.results, kept, forward, backward)

@@ -21,11 +21,15 @@ Contributions: TypeAlias = tuple[Expression | None, ...]
 
 @frozen
 class At:
-    """A call whose derivative is wanted: the adjoint of its ``value``, and its arguments."""
+    """A call whose derivative is wanted: the adjoint of its ``value``, and its arguments.
+
+    ``stored``: the value where it is at hand and what the arguments are made of may not be.
+    """
 
     adjoint: Expression
     arguments: tuple[Expression, ...]
     value: Expression
+    stored: Expression | None = None
 
     @property
     def x(self) -> Expression:
@@ -75,6 +79,8 @@ def _extreme(operator: BinaryOperator) -> Rule:
 
         def share(own: Expression, other: Expression) -> Expression:
             is_constant = not any(True for _ in reads_in(other))
+            if is_constant and at.stored is not None:  # which is beyond the constant where the argument is
+                own = at.stored
             tie = zero if is_constant else choice(compared(BinaryOperator.EQUAL, own, other), half, zero)
             return choice(compared(operator, own, other), at.adjoint, tie)
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tc.gradient.gradient import Derived, derived_gradient, lowered
+from tc.gradient.assemble import lowered
+from tc.gradient.gradient import Derived, derived_gradient
 from tc.gradient.ties import Ties
 from tc.language.algebra.fold import substitute
 from tc.language.algebra.rewriting import fresh_name, map_statement, rename

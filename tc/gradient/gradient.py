@@ -7,49 +7,47 @@ end like any other, which infers ranges and proves that every element is written
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
-from tc.base.errors import Diagnostic, GradientError, SemanticError
+from tc.base.errors import Diagnostic, GradientError
 from tc.base.frozen import frozen
 from tc.base.types import ScalarType
+from tc.gradient.assemble import lowered, pruned, with_wide_temporaries
 from tc.gradient.expand import expanded
 from tc.gradient.images import is_one_to_one, reaches_all
 from tc.gradient.incoming import with_known_values
 from tc.gradient.pull import pulled
+from tc.gradient.reads import read_by
 from tc.gradient.reverse import Reverse
 from tc.gradient.simplify import simplified
-from tc.gradient.terms import adjoint_type, call, converted, number
+from tc.gradient.terms import adjoint_type, call, number
 from tc.gradient.ties import Ties
+from tc.gradient.vanishing import vanishes
 from tc.gradient.versions import forward_of
 from tc.gradient.workspace import Workspace, filled, moved
-from tc.grammar import syntax
 from tc.grammar.syntax import BinaryOperator
 from tc.language.algebra.polynomial import Atoms
-from tc.language.algebra.rewriting import map_statement
-from tc.language.lower.lower import lower_text
 from tc.language.program.program import (
     INDEX_TYPE,
     Binary,
-    Cast,
     DerivedOrigin,
     Expression,
     InRange,
     Literal,
     Precondition,
     Program,
-    Read,
     Reduction,
     Role,
     SizeReference,
     Statement,
     Tensor,
     reads_in,
-    rebuild,
     walk,
 )
 from tc.language.program.written_elements import scatters
-from tc.language.text.print_program import program_syntax, program_text
 
 
 def gradient(program: Program, names: Sequence[str] = (), ties: Ties = Ties.SPLIT) -> Program:
@@ -64,7 +62,11 @@ def gradient(program: Program, names: Sequence[str] = (), ties: Ties = Ties.SPLI
 
 def derived_gradient(program: Program, names: Sequence[str] = (), ties: Ties = Ties.SPLIT) -> Derived:
     """As ``gradient``, and how it came about."""
-    return _Gradient(program, ties).of(_wanted(program, names))
+    wanted = wanted_of(program, names)
+    sweep, swept = swept_through(program, wanted, ties)
+    raw = sweep.program_of(swept, swept.results)
+    given = {name: tensor.name for name, tensor in swept.given.items()}
+    return Derived(lowered(raw), raw, given, dict(zip(wanted, swept.results, strict=True)), sweep.extents)
 
 
 @frozen
@@ -82,7 +84,8 @@ class Derived:
     extents: Mapping[Expression, Expression]
 
 
-def _wanted(program: Program, names: Sequence[str]) -> tuple[str, ...]:
+def wanted_of(program: Program, names: Sequence[str]) -> tuple[str, ...]:
+    """The arguments whose adjoints are asked for; GradientError for names of others, or where there are none."""
     given = {t.name: t for t in program.tensors if t.name in program.arguments}
     floating = [name for name in program.arguments if name in given and given[name].type.is_floating]
     for name in names:
@@ -99,25 +102,66 @@ def _wanted(program: Program, names: Sequence[str]) -> tuple[str, ...]:
     return tuple(names) or tuple(floating)
 
 
-class _Gradient:
-    """``program``: the definition, in which results that come in are copied first."""
+def swept_through(program: Program, wanted: Sequence[str], ties: Ties, *, saving: bool = False) -> tuple[Sweep, Swept]:
+    """The reverse sweep, without the adjoints that cancel out: nothing follows from them."""
+    sweep = Sweep(program, ties, saving=saving)
+    swept = sweep.swept(wanted)
+    written = Counter(statement.target for statement in sweep.program.statements)
+    extrema = (s for s in sweep.program.statements if s.reduction in (Reduction.MINIMUM, Reduction.MAXIMUM))
+    once = [s.target for s in extrema if written[s.target] == 1 and s.target in swept.adjoints]
+    if not once:
+        return sweep, swept
+    whole = sweep.program_of(swept, swept.results)
+    dead = frozenset(name for name in once if vanishes(whole, swept.adjoints[name]))
+    if not dead:
+        return sweep, swept
+    sweep = Sweep(program, ties, saving=saving, dead=dead)
+    return sweep, sweep.swept(wanted)
 
-    def __init__(self, definition: Program, ties: Ties) -> None:
+
+@frozen
+class Swept:
+    """The ``statements`` of a forward, and of the reverse sweep behind them.
+
+    ``given``: the tensors of adjoints that come in, by result of the forward.  ``results``: those that are asked for.
+    ``adjoints``: those of all tensors.
+    """
+
+    statements: Sequence[Statement]
+    given: Mapping[str, Tensor]
+    results: tuple[str, ...]
+    adjoints: Mapping[str, str]
+
+
+class Sweep:
+    """The reverse sweep through a definition.
+
+    ``program``: the definition, in which results that come in are copied first.  ``saving``: adjoints are computed from
+    values that the forward has at hand, rather than from what these are made of.  ``dead``: tensors whose adjoints are
+    known to be 0.
+    """
+
+    def __init__(
+        self, definition: Program, ties: Ties, *, saving: bool = False, dead: AbstractSet[str] = frozenset()
+    ) -> None:
         known = with_known_values(definition)
         program, self.names = expanded(known.program), known.names
         self.program = program
         self.ties = ties
-        self.forward = forward_of(program)
+        self.saving = saving
+        self.dead = dead
+        self.forward = forward_of(program, dead)
         self.workspace = Workspace(program, self.forward)
         self.sizes: list[str] = list(program.sizes)
         self.preconditions: list[Precondition] = list(program.preconditions)
         self.extents: dict[Expression, Expression] = {}
         for name in known.arguments:
-            tensor = self.workspace.tensors[name]
-            shape = tuple(self._extent(name, number, extent) for number, extent in enumerate(tensor.shape))
-            self.workspace.tensors[name] = replace(tensor, shape=shape)
+            self.workspace.tensors[name] = self.parameter(self.workspace.tensors[name])
+        # Those of the forward: adjoints bring in further ones.
+        self.own_sizes, self.own_preconditions = tuple(self.sizes), tuple(self.preconditions)
 
-    def of(self, wanted: Sequence[str]) -> Derived:
+    def swept(self, wanted: Sequence[str]) -> Swept:
+        """All statements, for the adjoints of the arguments named."""
         active = self._active(wanted)
         given = {name: self._incoming(name) for name in self._floating_results()}
         gathered = self._gathered(active)
@@ -131,9 +175,8 @@ class _Gradient:
             wish = f"d_{name}_total" if summed else f"d_{name}"
             own = self.workspace.declare(wish, adjoint_type(tensor.type), tensor.shape, tensor.origin)
             adjoints[name] = own.name
-        reverse = Reverse(
-            self.workspace, adjoints, self.ties, {adjoints[n]: given[n] for n in given if n in gathered & active}
-        )
+        added = {adjoints[n]: given[n] for n in given if n in gathered & active}
+        reverse = Reverse(self.workspace, adjoints, self.ties, added, saving=self.saving)
         for block, group in itertools.groupby(reversed(self.forward.steps), lambda step: step.statement.blocks[:1]):
             steps = list(group)
             if block:
@@ -143,15 +186,15 @@ class _Gradient:
                     reverse.visit(step)
         results, last = self._results(wanted, reverse.adjoints)
         pushed = [made for statement in reverse.statements for made in pulled(statement, self.workspace)]
-        swept = self._with_zeros(pushed, [a for n, a in adjoints.items() if n not in given])
-        raw = self._program([*self.forward.statements, *swept, *last], list(given.values()), results)
-        adjoints_of = {name: tensor.name for name, tensor in given.items()}
-        return Derived(lowered(raw), raw, adjoints_of, dict(zip(wanted, results, strict=True)), self.extents)
+        begun = self._with_zeros(pushed, [a for n, a in adjoints.items() if n not in given])
+        return Swept([*self.forward.statements, *begun, *last], given, tuple(results), dict(reverse.adjoints))
 
     def _active(self, wanted: Sequence[str]) -> frozenset[str]:
         """The tensors that depend on what is wanted and that results depend on."""
         reads = [
-            (s.target, {r.tensor for r in reads_in(s.value)}) for s in (step.statement for step in self.forward.steps)
+            (s.target, {r.tensor for r in reads_in(s.value)})
+            for s in (step.statement for step in self.forward.steps)
+            if s.target not in self.dead
         ]
         depend, reach = set(wanted), set(self.program.results)
         grown = True
@@ -177,15 +220,22 @@ class _Gradient:
 
     def _incoming(self, name: str) -> Tensor:
         """The argument with the adjoint of a result."""
-        tensor = self.workspace.tensors[name]
-        shape = tuple(self._extent(name, number, extent) for number, extent in enumerate(tensor.shape))
-        return self.workspace.declare(f"d_{self.names.get(name, name)}", tensor.type, shape, tensor.origin, Role.INPUT)
+        like = self.parameter(self.workspace.tensors[name])
+        return self.workspace.declare(f"d_{self.names.get(name, name)}", like.type, like.shape, like.origin, like.role)
+
+    def parameter(self, tensor: Tensor) -> Tensor:
+        """What an argument is that has the values of a tensor."""
+        shape = tuple(self._extent(tensor.name, number, extent) for number, extent in enumerate(tensor.shape))
+        return replace(tensor, shape=shape, role=Role.INPUT)
 
     def _extent(self, name: str, dimension: int, extent: Expression) -> Expression:
         """An extent that a parameter may have; a computed one gets a name."""
         if not _is_computed(extent):
             return extent
         extent = self._nonnegative(extent)
+        known = next((size for size, value in self.extents.items() if value == extent), None)
+        if known is not None:
+            return known
         size = SizeReference(self.workspace.name(f"{name}{dimension}"))
         self.sizes.append(size.name)
         self.extents[size] = extent
@@ -223,7 +273,7 @@ class _Gradient:
         waiting = dict.fromkeys(adjoints)
         for statement in statements:
             own = statement.target if statement.target in waiting else None
-            read = [name for name in waiting if name in _read(statement) or (name == own and statement.blocks)]
+            read = [name for name in waiting if name in read_by(statement) or (name == own and statement.blocks)]
             for name in read:
                 del waiting[name]
                 found.insert(_before_block(found, statement), self._zero(self.workspace.tensors[name]))
@@ -245,28 +295,22 @@ class _Gradient:
         """A program with the sizes and preconditions of the gradient."""
         return replace(self.program, sizes=tuple(self.sizes), preconditions=tuple(self.preconditions))
 
-    def _program(self, statements: Sequence[Statement], given: Sequence[Tensor], results: Sequence[str]) -> Program:
-        kept = _needed(statements, results)
-        written = dict.fromkeys(statement.target for statement in kept)
-        arguments = [self.workspace.tensors[n] for n in self.program.arguments if n in self.workspace.tensors]
-        tensors = [
-            replace(self.workspace.tensors[name], role=Role.OUTPUT if name in results else Role.TEMPORARY)
-            for name in written
-        ]
-        prefix = "S"
-        while any(name.startswith(prefix) for name in self.workspace.taken):
-            prefix += "_"
+    def program_of(self, swept: Swept, results: Sequence[str]) -> Program:
+        """The program of the statements that results are computed from."""
+        known = self.workspace.tensors
+        adjoints = [tensor.name for tensor in swept.given.values()]
+        arguments = (*self.program.arguments, *adjoints)
         made = Program(
             name=f"{self.program.name}_gradient",
             sizes=tuple(self.sizes),
             scalars=self.program.scalars,
-            tensors=(*arguments, *given, *tensors),
-            arguments=(*self.program.arguments, *(tensor.name for tensor in given)),
+            tensors=tuple(known.values()),
+            arguments=arguments,
             results=tuple(results),
-            statements=tuple(replace(s, name=f"{prefix}{n}") for n, s in enumerate(kept)),
+            statements=tuple(swept.statements),
             preconditions=tuple(self.preconditions),
         )
-        return with_wide_temporaries(simplified(made))
+        return with_wide_temporaries(simplified(pruned(made)))
 
 
 def _is_computed(extent: Expression) -> bool:
@@ -287,64 +331,3 @@ def _before_block(statements: Sequence[Statement], statement: Statement) -> int:
     while place > 0 and statement.blocks and statements[place - 1].blocks == statement.blocks:
         place -= 1
     return place
-
-
-def _needed(statements: Sequence[Statement], results: Iterable[str]) -> list[Statement]:
-    """The statements that results depend on."""
-    needed = set(results)
-    kept: list[Statement] = []
-    for block, group in itertools.groupby(reversed(statements), lambda statement: statement.blocks[:1]):
-        own = list(group)
-        while True:  # steps of a block depend on those before them, in any order
-            before = len(needed)
-            found = [statement for statement in own if statement.target in needed] if block else []
-            for statement in found:
-                needed |= _read(statement)
-            if len(needed) == before:
-                break
-        for statement in own:
-            if statement.target in needed:
-                kept.append(statement)
-                needed |= _read(statement)
-    return kept[::-1]
-
-
-def _read(statement: Statement) -> set[str]:
-    """The tensors that a statement reads."""
-    return {read.tensor for e in (statement.value, *statement.subscripts) for read in reads_in(e)}
-
-
-def lowered(program: Program) -> Program:
-    """The program as the front end makes it of its text."""
-    try:
-        (found,) = lower_text(syntax.Text((program_syntax(program),)), program_text(program)).values()
-    except SemanticError as error:
-        message = f"the gradient of `{program.name.removesuffix('_gradient')}` is no definition: {error}"
-        raise GradientError(Diagnostic(message)) from error
-    return found
-
-
-def with_wide_temporaries(program: Program) -> Program:
-    """The program with reductions of halves in temporaries kept in float32, and rounded where they are read."""
-    wide = {
-        statement.target
-        for statement in program.statements
-        if statement.reduction is not None and program.tensor(statement.target).type.is_half
-    } - set(program.results)
-    if not wide:
-        return program
-
-    def rounded(expression: Expression) -> Expression:
-        found = rebuild(expression, rounded)
-        if isinstance(found, Read) and found.tensor in wide:
-            return Cast(replace(found, type=ScalarType.FLOAT32), found.type)
-        return found
-
-    def widened(statement: Statement) -> Statement:
-        found = map_statement(statement, rounded)
-        if statement.target not in wide:
-            return found
-        return replace(found, value=converted(found.value, ScalarType.FLOAT32))
-
-    tensors = (replace(t, type=ScalarType.FLOAT32) if t.name in wide else t for t in program.tensors)
-    return replace(program, tensors=tuple(tensors), statements=tuple(map(widened, program.statements)))

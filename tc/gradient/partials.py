@@ -46,20 +46,26 @@ class Contribution:
 
 
 def contributions(
-    value: Expression, adjoint: Expression, active: AbstractSet[str], known: Mapping[Expression, Expression]
+    value: Expression,
+    adjoint: Expression,
+    active: AbstractSet[str],
+    known: Mapping[Expression, Expression],
+    *,
+    saving: bool = False,
 ) -> list[Contribution]:
     """Of all reads of ``active`` tensors in a value, which are floating.
 
-    ``adjoint``: of the value.  ``known``: expressions whose values are stored, and where.  GradientError for a function
-    without a derivative.
+    ``adjoint``: of the value.  ``known``: expressions whose values are stored, and where.  ``saving``: they are read
+    rather than what they are made of.  GradientError for a function without a derivative.
     """
-    return list(_Walk(active, known).visit(value, adjoint, ()))
+    return list(_Walk(active, known, saving).visit(value, adjoint, ()))
 
 
 @frozen
 class _Walk:
     active: AbstractSet[str]
     known: Mapping[Expression, Expression]
+    saving: bool
 
     def visit(
         self, value: Expression, adjoint: Expression, guards: tuple[tuple[Expression, bool], ...]
@@ -98,7 +104,10 @@ class _Walk:
         if value.function not in RULES:
             raise GradientError(Diagnostic(f"`{value.function}` has no gradient: {REFUSED[value.function]}"))
         own = tuple(map(self.factor, value.arguments))
-        amounts = RULES[value.function](At(adjoint, own, self.factor(value)))
+        stored = self.known.get(value) if self.saving else None
+        if stored is not None:
+            stored = converted(stored, adjoint_type(value.type)) if stored.type is value.type else None
+        amounts = RULES[value.function](At(adjoint, own, self.factor(value), stored))
         for argument, amount in zip(value.arguments, amounts, strict=True):
             if amount is not None:
                 yield from self.visit(argument, amount, guards)

@@ -53,15 +53,23 @@ class Reverse:
     """The reverse sweep.
 
     ``adjoints``: the tensors of adjoints by tensor, of those that get some; others where values were replaced.
-    ``given``: arguments that adjoints begin with.
+    ``given``: arguments that adjoints begin with.  ``saving``: values of the forward are at hand, and read rather than
+    computed from others.
     """
 
     def __init__(
-        self, workspace: Workspace, adjoints: Mapping[str, str], ties: Ties, given: Mapping[str, Tensor]
+        self,
+        workspace: Workspace,
+        adjoints: Mapping[str, str],
+        ties: Ties,
+        given: Mapping[str, Tensor],
+        *,
+        saving: bool = False,
     ) -> None:
         self._workspace: Final = workspace
         self.adjoints: Final = dict(adjoints)
         self._ties: Final = ties
+        self._saving: Final = saving
         self._given: Final = dict(given)
         self.statements: Final[list[Statement]] = []
         self._blocks = max((n for s in workspace.program.statements for n in s.blocks), default=-1)
@@ -109,7 +117,8 @@ class Reverse:
         statement, adjoint = step.statement, self._adjoint(step)
         # In a block, a statement reads what other steps have written.
         updates = not statement.blocks and any(r.tensor == statement.target for r in reads_in(statement.value))
-        known = {step.kept(statement.value): self._after(step)} if step.lasts and not updates else {}
+        stored = step.lasts and (self._saving or not updates)
+        known = {step.kept(statement.value): self._after(step)} if stored else {}
         found = self._contributions(step, adjoint, known)
         replaced = step.before.get(statement.target)
         self._push(step, (c for c in found if not updates or c.read.tensor != replaced))
@@ -212,7 +221,8 @@ class Reverse:
     ) -> list[Contribution]:
         value = step.kept(step.statement.value)
         try:
-            return contributions(value, converted(adjoint, adjoint_type(value.type)), self._active(step), known or {})
+            own = converted(adjoint, adjoint_type(value.type))
+            return contributions(value, own, self._active(step), known or {}, saving=self._saving)
         except GradientError as error:
             raise refused(step.statement, error.diagnostics[0].message) from error
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tc.gradient.images import is_everything, is_one_to_one
+from tc.gradient.reads import read_by
 from tc.gradient.terms import plus
 from tc.language.algebra.rewriting import map_statement, rename
 from tc.language.program.program import (
@@ -16,7 +17,6 @@ from tc.language.program.program import (
     Reduction,
     Role,
     Statement,
-    reads_in,
     walk,
 )
 from tc.language.program.written_elements import is_scatter
@@ -82,16 +82,12 @@ def _in_one_statement(program: Program, statements: Sequence[Statement]) -> list
 
 def _meets(earlier: Statement, statement: Statement) -> bool:
     """Whether an earlier statement writes the same tensor, or reads it."""
-    return earlier.target == statement.target or statement.target in _read(earlier)
-
-
-def _read(statement: Statement) -> set[str]:
-    return {read.tensor for e in (statement.value, *statement.subscripts) for read in reads_in(e)}
+    return earlier.target == statement.target or statement.target in read_by(earlier)
 
 
 def _adds_to(first: Statement, statement: Statement) -> bool:
     """Whether a statement adds, once, to each element that the first one gives or adds to."""
-    if first.target != statement.target or first.target in _read(first) | _read(statement):
+    if first.target != statement.target or first.target in read_by(first) | read_by(statement):
         return False
     plain = all(isinstance(own, IteratorReference) for own in statement.subscripts)
     return (
@@ -109,5 +105,5 @@ def _adds_to(first: Statement, statement: Statement) -> bool:
 
 def _moves_past(first: Statement, between: Sequence[Statement]) -> bool:
     """Whether something between writes what the first statement reads."""
-    own = _read(first)
+    own = read_by(first)
     return any(statement.target in own for statement in between)

@@ -8,10 +8,13 @@ chooses from, if they are computed: to find the chosen ones again, they must not
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from tc.base.frozen import frozen
-from tc.language.algebra.rewriting import fresh_name
+from tc.gradient.images import reaches_all
+from tc.gradient.reads import read_by
+from tc.language.algebra.rewriting import fresh_name, map_statement
 from tc.language.program.program import (
     INDEX_TYPE,
     DerivedOrigin,
@@ -26,9 +29,9 @@ from tc.language.program.program import (
     Statement,
     Tensor,
     iterators_in,
-    reads_in,
     rebuild,
 )
+from tc.language.program.written_elements import is_scatter
 
 
 @frozen
@@ -59,12 +62,15 @@ class Forward:
     steps: tuple[Step, ...]
 
 
-def forward_of(program: Program) -> Forward:
-    """The statements of a program with copies of the values that are replaced after they were read."""
+def forward_of(program: Program, dead: AbstractSet[str]) -> Forward:
+    """The statements of a program in which values that are replaced after they were read are tensors of their own.
+
+    ``dead``: tensors without adjoints.
+    """
     tensors = {tensor.name: tensor for tensor in program.tensors}
     taken = {*program.sizes, *tensors, *(scalar.name for scalar in program.scalars)}
     taken |= {iterator.name for statement in program.statements for iterator in statement.iterators}
-    listed = list(_apart(program.statements, tensors, taken))
+    listed = list(_apart(program.statements, tensors, taken, dead))
     versions = _versions(listed)
     names = {
         tensor: [*(_declared(f"{tensor}_{number}", tensors[tensor], tensors, taken) for number in range(last)), tensor]
@@ -76,13 +82,15 @@ def forward_of(program: Program) -> Forward:
         target = statement.target
         before = {tensor: names[tensor][number] for tensor, number in numbers.items()}
         after = names[target][versions.written[len(steps)]]
-        if target in before and before[target] != after:
-            statements.append(_copy(tensors[target], before[target], statement, taken))
         later = zip(listed[len(steps) + 1 :], versions.written[len(steps) + 1 :], strict=True)
         number = versions.written[len(steps)]
         lasts = not any(own.target == target and n == number and _goes_on(own) for own, n in later)
-        steps.append(Step(statement, before, after, lasts))
-        statements.append(statement)
+        step = Step(statement, before, after, lasts)
+        steps.append(step)
+        begins = target in before and before[target] != after
+        if begins and not _gives_all(statement, tensors[target], program):
+            statements.append(_copy(tensors[before[target]], tensors[after], statement, taken))
+        statements.append(replace(map_statement(statement, step.kept), target=after))
     return Forward(tensors, tuple(statements), tuple(steps))
 
 
@@ -104,7 +112,7 @@ def _versions(statements: Sequence[Statement]) -> _Versions:
     written: list[int] = []
     for statement in statements:
         target = statement.target
-        own = {found.tensor for found in _reads(statement)}
+        own = read_by(statement)
         if _continues(statement):
             own.add(target)
         seen |= own | ({target} & chosen if _goes_on(statement) else set())
@@ -132,17 +140,14 @@ def _continues(statement: Statement) -> bool:
     return _goes_on(statement) and statement.reduction is not Reduction.ADD
 
 
-def _reads(statement: Statement) -> Iterator[Read]:
-    for expression in (statement.value, *statement.subscripts):
-        yield from reads_in(expression)
-
-
-def _apart(statements: Sequence[Statement], tensors: dict[str, Tensor], taken: set[str]) -> Iterator[Statement]:
+def _apart(
+    statements: Sequence[Statement], tensors: dict[str, Tensor], taken: set[str], dead: AbstractSet[str]
+) -> Iterator[Statement]:
     """The statements, with the computed values of maxima and minima in tensors of their own."""
     for statement in statements:
         extremal = statement.reduction in (Reduction.MINIMUM, Reduction.MAXIMUM)
         computed = statement.value.type.is_floating and not isinstance(statement.value, Read)
-        if not (extremal and computed and _is_box(statement)):
+        if not (extremal and computed and _is_box(statement)) or statement.target in dead:
             yield statement
             continue
         name = fresh_name(f"{statement.target}_terms", taken)
@@ -169,13 +174,19 @@ def _declared(name: str, like: Tensor, tensors: dict[str, Tensor], taken: set[st
     return own
 
 
-def _copy(tensor: Tensor, name: str, statement: Statement, taken: set[str]) -> Statement:
-    """Keeps the value of a tensor before a statement replaces it."""
-    iterators = over_tensor(tensor, taken)
+def _gives_all(statement: Statement, tensor: Tensor, program: Program) -> bool:
+    """Whether nothing is left of the value that a statement replaces."""
+    gives = statement.initialize or (statement.reduction is None and not is_scatter(statement))
+    return gives and reaches_all(statement, tensor, program)
+
+
+def _copy(old: Tensor, new: Tensor, statement: Statement, taken: set[str]) -> Statement:
+    """Begins a value with the one that a statement replaces in part."""
+    iterators = over_tensor(new, taken)
     subscripts = tuple(IteratorReference(iterator.name) for iterator in iterators)
-    origin = DerivedOrigin(f"the value of {tensor.name} that is replaced", statement.origin)
-    value = Read(tensor.name, subscripts, tensor.type)
-    return Statement("", iterators, (), name, subscripts, None, False, value, (), origin)
+    origin = DerivedOrigin(f"the value of {statement.target} that is replaced", statement.origin)
+    value = Read(old.name, subscripts, old.type)
+    return Statement("", iterators, (), new.name, subscripts, None, False, value, (), origin)
 
 
 def over_tensor(tensor: Tensor, taken: Collection[str]) -> tuple[IterationVariable, ...]:

@@ -25,18 +25,31 @@ class Differentiable(Protocol):
     def floating(self) -> Sequence[bool]:
         """By result, whether its elements are floating-point numbers."""
 
+    @property
+    def kept(self) -> Sequence[int]:
+        """Which results of ``forward`` the backward pass takes."""
+
     def forward(self, arguments: Sequence[Argument]) -> Sequence[torch.Tensor]:
-        """The results."""
+        """The results, and behind them what is kept for the backward pass."""
 
     def backward(
-        self, names: Sequence[str], arguments: Sequence[Argument], adjoints: Sequence[torch.Tensor]
+        self,
+        names: Sequence[str],
+        arguments: Sequence[Argument],
+        kept: Sequence[torch.Tensor],
+        adjoints: Sequence[torch.Tensor],
     ) -> Sequence[torch.Tensor]:
         """The adjoints of the arguments named; ``adjoints``: of the floating results."""
+
+    def differentiable_backward(
+        self, names: Sequence[str], arguments: Sequence[Argument], adjoints: Sequence[torch.Tensor]
+    ) -> Sequence[torch.Tensor]:
+        """As ``backward``, by a call that is followed itself."""
 
 
 def followed_call(call: Differentiable, arguments: Sequence[Argument]) -> object:
     """The results of a call, which know how they came about."""
-    results = _Followed.apply(call, *arguments)  # type: ignore[no-untyped-call]
+    results = _Followed.apply(call, *arguments)[: len(call.floating)]  # type: ignore[no-untyped-call]
     return results[0] if len(results) == 1 else results
 
 
@@ -53,19 +66,21 @@ class _Followed(torch.autograd.Function):
         call, *arguments = inputs
         ctx.call = call
         ctx.others = [None if isinstance(own, torch.Tensor) else own for own in arguments]
-        ctx.save_for_backward(*(own for own in arguments if isinstance(own, torch.Tensor)))
+        kept = [output[number] for number in call.kept]
+        ctx.save_for_backward(*(own for own in arguments if isinstance(own, torch.Tensor)), *kept)
         ctx.places = [number for number, own in enumerate(arguments) if isinstance(own, torch.Tensor)]
         ctx.set_materialize_grads(False)
-        ctx.shapes = [(own.shape, own.dtype, own.device) for own in output]
-        ctx.mark_non_differentiable(
-            *(o for o, is_floating in zip(output, call.floating, strict=True) if not is_floating)
-        )
+        own = output[: len(call.floating)]
+        ctx.shapes = [(result.shape, result.dtype, result.device) for result in own]
+        integers = (o for o, is_floating in zip(own, call.floating, strict=True) if not is_floating)
+        ctx.mark_non_differentiable(*integers, *output[len(own) :])
 
     @staticmethod
     def backward(ctx: Any, *adjoints: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
         call: Differentiable = ctx.call
         arguments = list(ctx.others)
-        for place, tensor in zip(ctx.places, ctx.saved_tensors, strict=True):
+        saved = ctx.saved_tensors
+        for place, tensor in zip(ctx.places, saved[: len(ctx.places)], strict=True):
             arguments[place] = tensor
         needed = [
             name if is_needed else None for name, is_needed in zip(call.tensors, ctx.needs_input_grad[1:], strict=True)
@@ -73,11 +88,19 @@ class _Followed(torch.autograd.Function):
         names = [name for name in needed if name is not None]
         given = [
             torch.zeros(shape, dtype=dtype, device=device) if own is None else own
-            for own, (shape, dtype, device), is_floating in zip(adjoints, ctx.shapes, call.floating, strict=True)
+            for own, (shape, dtype, device), is_floating in zip(
+                adjoints[: len(call.floating)], ctx.shapes, call.floating, strict=True
+            )
             if is_floating
         ]
-        found = iter(call.backward(names, arguments, given)) if names else iter(())
-        return None, *(None if name is None else next(found) for name in needed)
+        if not names:
+            return None, *(None for _ in needed)
+        if torch.is_grad_enabled():  # what is kept has no graph of its own
+            found = call.differentiable_backward(names, arguments, given)
+        else:
+            found = call.backward(names, arguments, saved[len(ctx.places) :], given)
+        values = iter(found)
+        return None, *(None if name is None else next(values) for name in needed)
 
     @staticmethod
     def vmap(

@@ -85,8 +85,8 @@ i1 in 0:W + KW - 1, O1 == max(W - KW + 1, 0)
         "def f(float(N) A) -> (O) { O(i) = 2 * A(i)  O(i) = fmax(O(i), 0) }",
         """
         def f_gradient(float32(N) A, float32(N) d_O) -> (d_A) {
-            O(i) = 2.0 * A(i) where i in 0:N
-            d_O_1(i) = O(i) > 0.0 ? d_O(i) : 0.0 where i in 0:N
+            O_0(i) = 2.0 * A(i) where i in 0:N
+            d_O_1(i) = O_0(i) > 0.0 ? d_O(i) : 0.0 where i in 0:N
             d_A(i) = d_O_1(i) * 2.0 where i in 0:N
         }
         """,
