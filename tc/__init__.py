@@ -5,7 +5,7 @@
 >>> C = mm(A, B)
 """
 
-from tc.api.comprehension import Comprehension, targets
+from tc.api.comprehension import Comprehension, Pair, targets
 from tc.api.definitions import Definitions, define
 from tc.base.decision import Decision
 from tc.base.errors import (
@@ -54,6 +54,7 @@ __all__ = [
     "LibraryCallWarning",
     "Numerics",
     "OptionsError",
+    "Pair",
     "ParseError",
     "RangeError",
     "ScalarType",

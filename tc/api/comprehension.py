@@ -143,7 +143,7 @@ class Comprehension:
 
         return self._gradients.get((names, ties), make)
 
-    def pair(
+    def with_gradient(
         self, *names: str, save: Sequence[str] | None = None, ties: str = "split", only: Sequence[str] = ()
     ) -> Pair:
         """The definition and its gradient by the arguments named, or by all floating tensors, which share values.
@@ -366,7 +366,7 @@ class Comprehension:
 
 
 class Pair(NamedTuple):
-    """A definition and its gradient, which share values: ``forward, backward, kept = f.pair("A")``.
+    """A definition and its gradient, which share values: ``forward, backward, kept = f.with_gradient("A")``.
 
     ``forward``: takes the arguments of the definition, and returns its results, then what else is kept.
     ``backward``: takes the same arguments, then what is kept, then the adjoints of the results of the definition.

@@ -99,6 +99,7 @@ class Definitions(Mapping[str, "Comprehension"]):
     explain = _of_the_only_one(Comprehension.explain)
     gradient = _of_the_only_one(Comprehension.gradient)
     jvp = _of_the_only_one(Comprehension.jvp)
+    with_gradient = _of_the_only_one(Comprehension.with_gradient)
 
 
 def define(

@@ -51,7 +51,7 @@ class Definition(Protocol):
     def gradient(self, *names: str) -> Definition:
         """Its gradient by the arguments named."""
 
-    def pair(
+    def with_gradient(
         self, *names: str, save: Sequence[str] | None = None, only: Sequence[str] = ()
     ) -> tuple[Definition, Definition, tuple[str, ...]]:
         """Itself, its gradient by the arguments named (``only``: by some of them), and what these share."""
@@ -150,7 +150,7 @@ def _shared(
     if any(tensor.in_out for tensor in definition.interface.tensors):  # no call without ``out`` does
         return None
     inherited = None if options is None else numerics_alone(options)
-    own, pulled_back, kept = definition.pair(*names)
+    own, pulled_back, kept = definition.with_gradient(*names)
 
     def forward(arguments: Sequence[object]) -> object:
         return own(*arguments, target=target, options=options)
@@ -158,7 +158,7 @@ def _shared(
     def backward(asked: Sequence[str], values: Mapping[str, object], adjoints: Sequence[object]) -> object:
         gradient, taken = pulled_back, kept
         if set(asked) != set(names):
-            _, gradient, taken = definition.pair(*names, save=kept, only=asked)
+            _, gradient, taken = definition.with_gradient(*names, save=kept, only=asked)
         given = (values[name] for name in (*definition.interface.arguments, *taken))
         return gradient(*given, *adjoints, target=target, options=inherited)
 

@@ -29,6 +29,7 @@ from tc.gradient.vanishing import vanishes
 from tc.gradient.versions import forward_of
 from tc.gradient.workspace import Workspace, filled, moved
 from tc.grammar.syntax import BinaryOperator
+from tc.language.algebra.extents import named_extent
 from tc.language.algebra.polynomial import Atoms
 from tc.language.program.program import (
     INDEX_TYPE,
@@ -314,7 +315,7 @@ class Sweep:
 
 
 def _is_computed(extent: Expression) -> bool:
-    return not isinstance(extent, SizeReference | Literal)
+    return not isinstance(extent, Literal) and not (isinstance(extent, SizeReference) and named_extent(extent) is None)
 
 
 def _begun(statement: Statement) -> Statement:

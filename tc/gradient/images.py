@@ -32,22 +32,33 @@ def reaches_all(statement: Statement, tensor: Tensor, program: Program) -> bool:
 
     False where isl cannot tell, and where a condition on scalars may make a number of what data choose.
     """
-    chosen = (part for own in statement.subscripts if scatters(own) for part in walk(own))
+    return reach_all((statement,), tensor, program)
+
+
+def reach_all(statements: Sequence[Statement], tensor: Tensor, program: Program) -> bool:
+    """As ``reaches_all``, of several statements together."""
+    chosen = (part for s in statements for own in s.subscripts if scatters(own) for part in walk(own))
     if any(isinstance(part, Select) for part in chosen):
         return False
-    begun = initialization(replace(statement, initialize=True), tensor.shape)
     try:
         with isl_context() as context:
             names = integer_parameters(program)
             possible = possible_parameters(program, context, names, 0)
             missing = _elements(tensor, Frame(context, isl_name(tensor.name), _dimensions(tensor), names))
-            frame = frame_of(begun, context, names)
-            domain = iteration_domain(begun, frame)
-            if missing is None or domain is None or any(affine_function(s, frame) is None for s in begun.subscripts):
+            if missing is None:
                 return False
-            extents: Sequence[None] = [None] * len(begun.subscripts)
-            image = access_relation(tensor.name, begun.subscripts, extents, frame).intersect_domain(domain).range()
-            return bool(missing.intersect_params(possible).is_subset(image))
+            missing = missing.intersect_params(possible)
+            reached = isl.Set.empty(missing.get_space())
+            for statement in statements:
+                begun = initialization(replace(statement, initialize=True), tensor.shape)
+                frame = frame_of(begun, context, names)
+                domain = iteration_domain(begun, frame)
+                if domain is None or any(affine_function(s, frame) is None for s in begun.subscripts):
+                    return False
+                extents: Sequence[None] = [None] * len(begun.subscripts)
+                image = access_relation(tensor.name, begun.subscripts, extents, frame).intersect_domain(domain).range()
+                reached = reached.union(image)
+            return bool(missing.is_subset(reached))
     except isl.Error as error:
         if not is_out_of_operations(error):
             raise

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from tc.base.errors import Diagnostic, GradientError
 from tc.base.frozen import frozen
 from tc.gradient.assemble import lowered, pruned
 from tc.gradient.gradient import swept_through, wanted_of
+from tc.gradient.images import reach_all
 from tc.gradient.reads import needed_for, read_by
 from tc.gradient.saved import dependent_on, smallest_cut
 from tc.gradient.ties import Ties
-from tc.language.program.program import Program
+from tc.gradient.workspace import Workspace, filled
+from tc.language.program.program import Expression, Program, Reduction, Statement
+from tc.language.program.within import neutral_element
 
 
 @frozen
@@ -64,6 +67,7 @@ def derived_pair(
         replace(
             joint,
             name=f"{program.name}_forward",
+            statements=(*_begun(joint, saved, sweep.workspace), *joint.statements),
             sizes=sweep.own_sizes,
             arguments=sweep.program.arguments,
             results=(*results, *saved),
@@ -85,6 +89,20 @@ def derived_pair(
     )
     is_itself = not saved and results == program.results
     return DerivedPair(program if is_itself else lowered(forward), lowered(raw), raw, kept)
+
+
+def _begun(program: Program, saved: Sequence[str], workspace: Workspace) -> Iterator[Statement]:
+    """Zeros for what the steps of a block do not write of a value, which nothing reads: results are whole."""
+    for name in saved:
+        tensor = program.tensor(name)
+        writers = [statement for statement in program.statements if statement.target == name]
+        if any(statement.blocks for statement in writers) and not reach_all(writers, tensor, program):
+            zero = neutral_element(Reduction.ADD, tensor.type)
+            yield filled(workspace, tensor, _always(zero), "elements that no step writes")
+
+
+def _always(value: Expression) -> Callable[[tuple[Expression, ...]], Expression]:
+    return lambda _: value
 
 
 def _require(program: Program, save: Sequence[str], computed: Sequence[str]) -> None:

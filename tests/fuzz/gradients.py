@@ -52,10 +52,10 @@ def check(recipe: Recipe) -> Found:
     except tc.SemanticError:
         return Found("refused", "no program in double")
     try:
-        gradient, forward = f.gradient(), f.jvp()
+        gradient, forward, pair = f.gradient(), f.jvp(), f.with_gradient()
     except tc.GradientError as error:
         return Found("refused", str(error))
-    for derivative in (gradient, forward):
+    for derivative in (gradient, forward, pair.forward, pair.backward):
         again = tc.define(str(derivative)).single().program
         if again != derivative.program and not any(map(_repeats, derivative.program.statements)):
             return Found("wrong", f"prints as something else:\n{derivative}")
@@ -76,7 +76,11 @@ def check(recipe: Recipe) -> Found:
         return Found("undecided", "results are too great")
     pairs = itertools.pairwise(differences)
     settled = [b for a, b in pairs if np.isfinite([a, b]).all() and abs(a - b) <= _SETTLED * max(abs(a), abs(b), 1e-3)]
-    slopes = {"gradient": call.slope(gradient, weights), "jvp": call.change(forward, weights)}
+    slopes = {
+        "gradient": call.slope(gradient, weights),
+        "jvp": call.change(forward, weights),
+        "pair": call.slope_through(pair, weights),
+    }
     if not settled:
         return Found("undecided", "differences do not settle")
     if not np.isfinite(list(slopes.values())).all():
@@ -139,6 +143,20 @@ class _Call:
         found = gradient.reference(*self.arguments.values(), *self.outputs.values(), *weights.values())
         parts = found if isinstance(found, tuple) else (found,)
         return sum(map(_product, self.directions.values(), parts))
+
+    def slope_through(self, pair: tc.Pair, weights: dict[str, Array]) -> float:
+        """By the gradient that is given what the forward keeps."""
+        forward, backward, kept = pair
+        given, out = list(self.arguments.values()), dict(self.outputs)
+        if any(tensor.in_out for tensor in forward.interface.tensors):
+            found = forward.reference(*given, out=out)
+        else:
+            found = forward.reference(*given, *out.values())
+        results = found if isinstance(found, tuple) else (found,)
+        values = dict(zip(forward.interface.results, results, strict=True))
+        shared = (values[name].astype(dtype_of(backward.program.tensor(name).type)) for name in kept)
+        parts = backward.reference(*given, *out.values(), *shared, *weights.values())
+        return sum(map(_product, self.directions.values(), parts if isinstance(parts, tuple) else (parts,)))
 
     def change(self, forward: tc.Comprehension, weights: dict[str, Array]) -> float:
         """By the directional derivative."""

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import functools
+import math
+
+import numpy as np
 
 import tc
-from tests.comprehensions.case import Case
+from tests.comprehensions.case import Argument, Array, Case, Sizes
 from tests.comprehensions.corpus import CASES
 from tests.gradient.differences import is_floating, tensors_of, widened
 
@@ -32,6 +35,19 @@ def _is_differentiable(case: Case) -> bool:
     definitions = _definitions(case.text)
     own = definitions.single() if case.definition is None else definitions[case.definition]
     return bool(tensors_of(own)) and any(is_floating(own, name) for name in own.program.results)
+
+
+def least_sizes(case: Case) -> Sizes:
+    """The smallest sizes at which there is something to differentiate."""
+    found = [own for own in case.ragged_sizes if own and min(own.values()) > 1] or [case.paper_sizes]
+    return min(found, key=lambda own: math.prod(own.values()))
+
+
+def wide(name: str, value: Argument | Array, comprehension: tc.Comprehension) -> Argument | Array:
+    """The value in float64, if it is a floating tensor."""
+    tensors = {tensor.name: tensor.type for tensor in comprehension.program.tensors}
+    is_wide = name in tensors and tensors[name].is_floating
+    return np.asarray(value, np.float64) if is_wide else value
 
 
 DIFFERENTIABLE = [case for case in CASES if _is_differentiable(case) and case.name not in {*REFUSED, *JUMPING}]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 
@@ -12,36 +11,24 @@ import pytest
 import tc
 from tc.reference.compare import compare
 from tc.runtime.frameworks.numpy_arrays import numpy_dtype
-from tests.comprehensions.case import Argument, Array, Case, Sizes
+from tests.comprehensions.case import Argument, Case
 from tests.comprehensions.corpus import CASES
 from tests.gradient.differences import as_tuple, assert_derivatives
-from tests.gradient.differentiable import DIFFERENTIABLE, REFUSED, in_double
+from tests.gradient.differentiable import DIFFERENTIABLE, REFUSED, in_double, least_sizes, wide
 from tests.turns import every
-
-
-def _sizes(case: Case) -> Sizes:
-    """The smallest sizes at which there is something to differentiate."""
-    found = [own for own in case.ragged_sizes if own and min(own.values()) > 1] or [case.paper_sizes]
-    return min(found, key=lambda own: math.prod(own.values()))
-
-
-def _wide(name: str, value: Argument | Array, comprehension: tc.Comprehension) -> Argument | Array:
-    tensors = {tensor.name: tensor.type for tensor in comprehension.program.tensors}
-    is_wide = name in tensors and tensors[name].is_floating
-    return np.asarray(value, np.float64) if is_wide else value
 
 
 @pytest.mark.parametrize("case", every(6, DIFFERENTIABLE), ids=lambda case: case.name)
 def test_derivatives_agree_with_differences(case: Case) -> None:
     comprehension = in_double(case)
     rng = np.random.default_rng(1)
-    sizes = _sizes(case)
+    sizes = least_sizes(case)
     inputs: Mapping[str, Argument] = case.make_inputs(rng, sizes)
     outputs = case.make_outputs(rng, sizes)
     assert_derivatives(
         comprehension,
-        {name: _wide(name, value, comprehension) for name, value in inputs.items()},
-        {name: np.asarray(_wide(name, value, comprehension)) for name, value in outputs.items()},
+        {name: wide(name, value, comprehension) for name, value in inputs.items()},
+        {name: np.asarray(wide(name, value, comprehension)) for name, value in outputs.items()},
         tolerance=1e-4,
     )
 
@@ -53,7 +40,7 @@ def test_kernels_of_gpus_agree_with_the_oracle(case: Case) -> None:
     definition = definitions.single() if case.definition is None else definitions[case.definition]
     gradient = definition.gradient()
     rng = np.random.default_rng(2)
-    inputs, outputs = case.make_inputs(rng, _sizes(case)), case.make_outputs(rng, _sizes(case))
+    inputs, outputs = case.make_inputs(rng, least_sizes(case)), case.make_outputs(rng, least_sizes(case))
     types = {tensor.name: tensor.type for tensor in definition.program.tensors}
     shapes = definition.output_shapes(*inputs.values())
     weights = [
