@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from tc.api.comprehension import Comprehension, Pair
 from tc.api.definitions import parsed
 from tc.artifact.definition import Definition, Parsed
 from tc.base.errors import ArgumentError, OptionsError, TCError, nearest
@@ -42,6 +43,8 @@ class Request:
     """Definitions of a text, by name (none: all of them), at every set of sizes, with every element type.
 
     ``place``: where it was asked for, for messages.  ``dtypes``: what takes the place of float32; none: nothing does.
+    ``gradient``: the arguments by which each definition is differentiated, ``("all",)`` for all of them: then the
+    forward and the gradient of ``Comprehension.with_gradient`` are asked for in its place.
     """
 
     place: str
@@ -49,6 +52,7 @@ class Request:
     definitions: tuple[str, ...]
     sizes: tuple[Mapping[str, int], ...]
     dtypes: tuple[str, ...] = ()
+    gradient: tuple[str, ...] = ()
 
     def jobs(self) -> Iterator[Job]:
         """The jobs; OptionsError or an error of the text for what cannot be one."""
@@ -60,7 +64,12 @@ class Request:
                     guess = nearest(name, siblings) or _one_letter_off(name, siblings)
                     hint = f"did you mean {guess!r}?" if guess else f"defined: {', '.join(siblings)}"
                     raise OptionsError(f"{self.place} defines no {name!r}; {hint}")
-                yield replace(_job(siblings[name], siblings, sizes, self.place), dtype=dtype)
+                definition = siblings[name]
+                if self.gradient:
+                    made: tuple[Job, ...] = _with_gradient(definition, siblings, sizes, self.gradient, self.place)
+                else:
+                    made = (_job(definition, siblings, sizes, self.place),)
+                yield from (replace(job, dtype=dtype) for job in made)
 
 
 @frozen
@@ -90,7 +99,9 @@ _SETTINGS: Final = (
     "reproducers",
     "workers",
 )
-_KERNEL: Final = ("file", "text", "definition", "sizes", "dtypes")
+_KERNEL: Final = ("file", "text", "definition", "sizes", "dtypes", "gradient")
+# Stands for all arguments that have a gradient.
+_ALL: Final = "all"
 
 
 def read_job_file(path: Path) -> JobFile:
@@ -145,9 +156,8 @@ def _request(kernel: object, place: str, folder: Path) -> Request:
     if ("file" in kernel) == ("text" in kernel):
         raise OptionsError(f"{place} needs either file or text")
     text = kernel["text"] if "text" in kernel else read_text(folder / str(kernel["file"]))
-    return Request(
-        place, str(text), _names(kernel, "definition", place), _sizes(kernel, place), _names(kernel, "dtypes", place)
-    )
+    definitions, dtypes, gradient = (_names(kernel, own, place) for own in ("definition", "dtypes", "gradient"))
+    return Request(place, str(text), definitions, _sizes(kernel, place), dtypes, gradient)
 
 
 def _names(kernel: Mapping[str, object], setting: str, place: str) -> tuple[str, ...]:
@@ -218,6 +228,14 @@ def parse_sizes(text: str) -> dict[str, int]:
     return sizes
 
 
+def parse_names(text: str) -> tuple[str, ...]:
+    """``A,B``; OptionsError where a name is missing."""
+    names = tuple(part.strip() for part in text.split(","))
+    if not all(names):
+        raise OptionsError(f"arguments are written as A,B, got {text!r}")
+    return names
+
+
 def _definitions(text: str) -> dict[str, Definition]:
     return {name: Parsed(program, text) for name, program in parsed(text).items()}
 
@@ -262,6 +280,44 @@ def _job(definition: Definition, siblings: Mapping[str, Definition], sizes: Mapp
     except ArgumentError as error:
         raise OptionsError(f"{place}: {error}") from error
     return Job(Subject(definition, siblings, signature, scalars), dict(sizes))
+
+
+def _with_gradient(
+    definition: Definition,
+    siblings: Mapping[str, Definition],
+    sizes: Mapping[str, int],
+    names: Sequence[str],
+    place: str,
+) -> tuple[Job, Job]:
+    """The forward and the gradient of a definition, at the same sizes."""
+    own = Comprehension(definition, siblings)
+    pair = own.with_gradient(*(() if tuple(names) == (_ALL,) else names))
+    forward = Parsed(pair.forward.program)
+    if pair.forward is own:
+        first = _job(definition, siblings, sizes, place)
+    else:
+        first = _job(forward, {forward.program.name: forward}, sizes, place)
+    backward = Parsed(pair.backward.program)
+    all_sizes = {**sizes, **_sizes_of_results(own, pair, first)}
+    return first, _job(backward, {backward.program.name: backward}, all_sizes, place)
+
+
+def _sizes_of_results(own: Comprehension, pair: Pair, forward: Job) -> Mapping[str, int]:
+    """The sizes that the backward has beside those of the forward: extents of results, open where any size is."""
+    program, backward = pair.forward.program, pair.backward.program
+    greatest, scalars = {name: int(size) for name, size in forward.sizes.items()}, forward.subject.scalars
+    arguments = [scalars[n] if n in scalars else _shape(program, n, greatest) for n in program.arguments]
+    shapes = pair.forward.output_shapes(*arguments)
+    results = program.results[: len(own.program.results)]
+    floating = [name for name in results if program.tensor(name).type.is_floating]
+    taken = backward.arguments[len(program.arguments) :]
+    is_open = any(isinstance(size, Dynamic) for size in forward.sizes.values())
+    found: dict[str, int] = {}
+    for argument, result in zip(taken, (*pair.kept, *floating), strict=True):
+        for extent, size in zip(backward.tensor(argument).shape, shapes[result], strict=True):
+            if isinstance(extent, SizeReference) and extent.name not in program.sizes:
+                found[extent.name] = dynamic(size) if is_open else size
+    return found
 
 
 def _shape(program: Program, tensor: str, sizes: Mapping[str, int]) -> tuple[int, ...]:

@@ -20,7 +20,7 @@ from tc.base.file_draft import draft_of
 from tc.base.generator import RELEASE
 from tc.cache.content.configured import read_key
 from tc.commands.interruption import Interruption, StoppedError, interruptible
-from tc.commands.jobs import Job, JobFile, Request, parse_sizes, read_job_file, read_text
+from tc.commands.jobs import Job, JobFile, Request, parse_names, parse_sizes, read_job_file, read_text
 from tc.commands.warned import warned
 from tc.runtime.host.threads import MOST_THREADS, available_threads
 from tc.runtime.named_target import named_target
@@ -44,6 +44,7 @@ Finds quick options for kernels by trying them, and keeps every trial and the wi
 
   tc-tune kernels.tc --size M=128,N=256,K=32 --budget 10m --cache tuned.db
   tc-tune kernels.tc --size M=..1024,N=256,K=32         # one kernel for every M from 1 to 1024
+  tc-tune kernels.tc --size ... --gradient A,B          # its forward and its gradient by A and B
   tc-tune jobs.toml                                     # many kernels, sizes and types
   tc-tune report tuned.db --output tuned.html           # what came of it, as one page
 
@@ -63,6 +64,7 @@ many kernels in a file:
   definition = "mm"                      # all of the file's if it is left out
   sizes = [{M = 128, N = 256, K = 32}, {M = "..1024", N = 1024, K = 1024}]
   dtypes = ["float32", "float64"]        # what takes the place of float32 in the definition
+  gradient = ["A", "B"]                  # the forward and the gradient in its place; "all": by all arguments
 
 exit status:
   0  everything was tuned          2  the command or a file says what cannot be done
@@ -116,6 +118,8 @@ def _parser() -> argparse.ArgumentParser:
     sizes = "sizes, ..128 for one that stays open from 1 to 128; may be repeated"
     parser.add_argument("--size", action="append", default=[], metavar="M=..128,N=256", help=sizes)
     parser.add_argument("--dtype", action="append", default=[], help="in the place of float32; may be repeated")
+    gradient = "tune the forward and the gradient by these arguments instead (all: by all of them)"
+    parser.add_argument("--gradient", metavar="A,B", help=gradient)
     parser.add_argument("--target", help="cpu (default), cpu:x86-64-v3, cuda, opencl, ...")
     parser.add_argument("--cache", help="file or URL for trials and winners (default: TC_CACHE, else the user's own)")
     parser.add_argument("--budget", help="for all kernels together: 8h, 10m, '200 trials' (default: the effort's)")
@@ -173,11 +177,14 @@ def _tune(given: argparse.Namespace) -> int:
 
 def _job_file(given: argparse.Namespace) -> JobFile:
     if given.file.suffix == ".toml":
-        if given.definition or given.size or given.dtype:
-            raise OptionsError("definitions, sizes and types of a job file stand in the file, not on the command line")
+        if given.definition or given.size or given.dtype or given.gradient is not None:
+            raise OptionsError(
+                "definitions, sizes, types and gradients of a job file stand in the file, not on the command line"
+            )
         return read_job_file(given.file)
     sizes = tuple(map(parse_sizes, given.size))
-    request = Request(str(given.file), read_text(given.file), tuple(given.definition), sizes, tuple(given.dtype))
+    text, gradient = read_text(given.file), () if given.gradient is None else parse_names(given.gradient)
+    request = Request(str(given.file), text, tuple(given.definition), sizes, tuple(given.dtype), gradient)
     return JobFile((request,), {})
 
 

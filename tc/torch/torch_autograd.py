@@ -86,8 +86,9 @@ class _Followed(torch.autograd.Function):
             name if is_needed else None for name, is_needed in zip(call.tensors, ctx.needs_input_grad[1:], strict=True)
         ]
         names = [name for name in needed if name is not None]
+        # Expanded ones, as of a sum, would be other kernels than those that were tuned.
         given = [
-            torch.zeros(shape, dtype=dtype, device=device) if own is None else own
+            torch.zeros(shape, dtype=dtype, device=device) if own is None else own.contiguous()
             for own, (shape, dtype, device), is_floating in zip(
                 adjoints[: len(call.floating)], ctx.shapes, call.floating, strict=True
             )

@@ -111,7 +111,7 @@ WRONG = {
     KERNEL.replace("[[kernel]]", "[[kernels]]"): "{path} has an unknown setting 'kernels'; did you mean 'kernel'?",
     KERNEL.replace('"mm"', '"mn"'): "{path}: kernel 1 defines no 'mn'; did you mean 'mm'?",
     f"buget = '1h'\n{KERNEL}": "{path} has an unknown setting 'buget'; did you mean 'budget'?",
-    f"{KERNEL}x = 1": "{path}: kernel 1 has an unknown setting 'x'; known: file, text, definition, sizes, dtypes",
+    f"{KERNEL}x = 1": "{path}: kernel 1 has an unknown setting 'x'; known: file, text, definition, sizes, dtypes, gradient",
     f"{KERNEL}text = ''": "{path}: kernel 1 needs either file or text",
     f"{KERNEL}[[kernel]]\nsizes = {{}}": "{path}: kernel 2 needs either file or text",
     "[[kernel]]\nfile = 'none.tc'": "cannot read {folder}/none.tc: No such file or directory",
@@ -167,3 +167,49 @@ def test_sizes_on_the_command_line() -> None:
         message = "sizes are written as M=1024,K=512, where M=..1024 stays open from 1 to 1024, got "
         with pytest.raises(OptionsError, match=f"^{re.escape(message + repr(text))}$"):
             parse_sizes(text)
+
+
+def test_forwards_and_gradients_are_jobs(tmp_path: Path) -> None:
+    path = job_file(
+        tmp_path,
+        """
+[[kernel]]
+text = "def conv(float(W) I, float(K) k) -> (O) { O(w) +=! I(w + i) * k(i) }"
+gradient = "all"
+sizes = [{W = 16, K = 3}, {W = "..16", K = 3}]
+[[kernel]]
+file = "k.tc"
+definition = "mm"
+gradient = ["B"]
+sizes = {M = 2, K = 3, N = 4}
+[[kernel]]
+text = "def f(float(N,D) x) -> (y) { s(n) +=! x(n,d)  y(n,d) = x(n,d) / s(n) }"
+gradient = ["x"]
+sizes = {N = 2, D = 3}
+""",
+    )
+    found = jobs(path)
+    assert list(map(str, found)) == [
+        "conv(W=16,K=3)",
+        "conv_backward(W=16,K=3,O0=14)",
+        "conv(W=..16,K=3)",
+        "conv_backward(W=..16,K=3,O0=..14)",
+        "mm(M=2,K=3,N=4)",
+        "mm_backward(M=2,K=3,N=4)",
+        "f_forward(N=2,D=3)",
+        "f_backward(N=2,D=3)",
+    ]
+    pair = tc.define(TEXT)["mm"].with_gradient("B")
+    assert found[5].subject.definition.program == pair.backward.program
+
+
+def test_gradients_are_asked_for_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "k.tc").write_text("def f(float(N,D) x) -> (y) { s(n) +=! x(n,d)  y(n,d) = x(n,d) / s(n) }")
+    command = [str(tmp_path / "k.tc"), "--size", "N=2,D=3", "--cache", str(tmp_path / "t.db"), "--budget", "1 trial"]
+    assert main([*command, "--gradient", "x", "--quiet"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(":")[0] for line in lines] == ["f_forward(N=2,D=3)", "f_backward(N=2,D=3)"]
+    assert main([*command, "--gradient", "z"]) == 2
+    assert "`z` is no argument of `f` with a gradient: its floating tensors are x" in capsys.readouterr().err
+    assert main([*command, "--gradient", "x,"]) == 2
+    assert "arguments are written as A,B, got 'x,'" in capsys.readouterr().err
