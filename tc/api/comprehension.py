@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from tc.api.derivatives import Derivatives
 from tc.api.followed import follow, followed_tensors
 from tc.api.kernels import Kernels
 from tc.artifact.definition import Definition, Parsed
@@ -45,6 +46,7 @@ class Comprehension:
         usual: Usual = (),
         derivation: str = "",
         raw: Program | None = None,
+        own: Comprehension | str | None = None,
     ) -> None:
         self._definition: Final = definition
         self._siblings: Final = {definition.interface.name: definition} if siblings is None else siblings
@@ -53,6 +55,8 @@ class Comprehension:
         self.derivation: Final = derivation
         # Of a gradient, before the front end has read it: with the extents that tensors were made with.
         self._raw: Final = raw
+        # The gradient that the text gives it, or why it has none.
+        self._own: Final = own
         self.interface: Final = definition.interface
         self.name: Final = self.interface.name
         self._warm: Final = WarmCalls()
@@ -65,19 +69,25 @@ class Comprehension:
         return self._definition.program
 
     @staticmethod
-    def of(program: Program, usual: Usual = (), derivation: str = "", raw: Program | None = None) -> Comprehension:
+    def of(
+        program: Program,
+        usual: Usual = (),
+        derivation: str = "",
+        raw: Program | None = None,
+        own: Comprehension | str | None = None,
+    ) -> Comprehension:
         """The comprehension of a program that was built in Python.
 
         ``usual``: options of calls that name none.  ``derivation``: what each statement is there for.  ``raw``: what is
-        differentiated instead of the program, which means the same.
+        differentiated instead of the program, which means the same.  ``own``: its gradient, or why it has none.
         """
-        return Comprehension(Parsed(program), usual=usual, derivation=derivation, raw=raw)
+        return Comprehension(Parsed(program), usual=usual, derivation=derivation, raw=raw, own=own)
 
     def __reduce__(
         self,
-    ) -> tuple[Callable[[Program, Usual, str, Program | None], Comprehension], tuple[object, ...]]:
+    ) -> tuple[Callable[..., Comprehension], tuple[object, ...]]:
         # Copies and processes that receive one make kernels of their own.
-        return Comprehension.of, (self.program, self._usual, self.derivation, self._raw)
+        return Comprehension.of, (self.program, self._usual, self.derivation, self._raw, self._own)
 
     def __repr__(self) -> str:
         arguments, results = ", ".join(self.interface.arguments), ", ".join(self.interface.results)
@@ -133,13 +143,12 @@ class Comprehension:
         parts, ``first`` all to the one of the first instance.  GradientError for what has no derivative.
         """
         from tc.gradient.derivation import derivation_of
-        from tc.gradient.gradient import derived_gradient
-        from tc.gradient.ties import ties_called
 
         def make() -> Comprehension:
-            found = derived_gradient(self._raw or self.program, names, ties_called(ties))
-            usual = tuple(map(numerics_alone, self._usual))
-            return Comprehension.of(found.program, usual, derivation_of(found.raw), found.raw)
+            found = self._derivatives.gradient(names, ties)
+            if isinstance(self._own, Comprehension) and found.program == self._own.program:
+                return self._own
+            return self._derived(found.program, derivation_of(found.raw), found.raw)
 
         return self._gradients.get((names, ties), make)
 
@@ -154,19 +163,15 @@ class Comprehension:
         arguments named, those whose adjoints the backward returns.
         """
         from tc.gradient.derivation import derivation_of
-        from tc.gradient.pair import derived_pair
-        from tc.gradient.ties import ties_called
 
         wanted = None if save is None else tuple(save)
 
         def make() -> Pair:
-            found = derived_pair(self._raw or self.program, names, ties_called(ties), wanted, tuple(only))
-            usual = tuple(map(numerics_alone, self._usual))
-            is_itself = found.forward == self.program
-            forward = self if is_itself else Comprehension.of(found.forward, usual)
-            return Pair(
-                forward, Comprehension.of(found.backward, usual, derivation_of(found.raw), found.raw), found.kept
-            )
+            found = self._derivatives.pair(names, ties, wanted, tuple(only))
+            if found is None:
+                return Pair(self, self.gradient(*(only or names)), ())
+            forward = self if found.forward == self.program else self._derived(found.forward)
+            return Pair(forward, self._derived(found.backward, derivation_of(found.raw), found.raw), found.kept)
 
         return self._pairs.get((names, ties, wanted, tuple(only)), make)
 
@@ -177,11 +182,14 @@ class Comprehension:
         changes; between them, the first values of results that come in.  It returns ``t_C`` for every floating result
         ``C``: how it changes with them.  ``ties`` and errors as of ``gradient``.
         """
-        from tc.gradient.forward_mode import directional
-        from tc.gradient.ties import ties_called
+        return self._derived(self._derivatives.jvp(names, ties))
 
-        usual = tuple(map(numerics_alone, self._usual))
-        return Comprehension.of(directional(self._raw or self.program, names, ties_called(ties)), usual)
+    def _derived(self, program: Program, derivation: str = "", raw: Program | None = None) -> Comprehension:
+        return Comprehension.of(program, tuple(map(numerics_alone, self._usual)), derivation, raw)
+
+    @property
+    def _derivatives(self) -> Derivatives:
+        return Derivatives(self, self._raw, self._own)
 
     def _in_order(self, arguments: tuple[object, ...], named: Mapping[str, object]) -> tuple[object, ...]:
         from tc.dispatch.arguments import in_order

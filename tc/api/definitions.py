@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, TypeVar
 from tc.api.comprehension import Comprehension
 from tc.api.kernels import process_cache
 from tc.artifact.definition import Definition, Parsed
-from tc.base.errors import ArgumentError, Diagnostic, LibraryCallWarning, OptionsError, nearest, render
+from tc.base.errors import ArgumentError, Diagnostic, GradientError, LibraryCallWarning, OptionsError, nearest, render
 from tc.base.warn import warn
 from tc.targets.options import Options
 from tc.targets.usual_options import Usual, usual_options
@@ -46,11 +46,23 @@ class Definitions(Mapping[str, "Comprehension"]):
     """
 
     def __init__(
-        self, definitions: Mapping[str, Definition], tune: str | Budget | None = None, usual: Usual = ()
+        self,
+        definitions: Mapping[str, Definition],
+        tune: str | Budget | None = None,
+        usual: Usual = (),
+        gradients: Mapping[str, str] | None = None,
+        refused: Mapping[str, str] | None = None,
     ) -> None:
-        self._comprehensions = {
-            name: Comprehension(found, definitions, tune, usual) for name, found in definitions.items()
-        }
+        own, reasons = gradients or {}, refused or {}
+        made: dict[str, Comprehension] = {}
+
+        def comprehension(name: str) -> Comprehension:
+            if name not in made:
+                gradient = comprehension(own[name]) if name in own else reasons.get(name)
+                made[name] = Comprehension(definitions[name], definitions, tune, usual, own=gradient)
+            return made[name]
+
+        self._comprehensions = {name: comprehension(name) for name in definitions}
         self._only = next(iter(self._comprehensions.values())) if len(definitions) == 1 else None
 
     def __getitem__(self, name: str) -> Comprehension:
@@ -103,7 +115,11 @@ class Definitions(Mapping[str, "Comprehension"]):
 
 
 def define(
-    text: str, tune: str | Budget | None = None, *, options: Options | Sequence[Options] | None = None
+    text: str,
+    tune: str | Budget | None = None,
+    *,
+    options: Options | Sequence[Options] | None = None,
+    gradients: Mapping[str, str] | None = None,
 ) -> Definitions:
     """The definitions of a text in the tensor comprehension language.
 
@@ -112,6 +128,9 @@ def define(
     ``options``: what calls of all definitions use that name none, on the targets that take them: ``tc.CpuOptions``,
     ``tc.GpuOptions``, or a list with one of each.  Calls on other targets raise OptionsError until they name some; a
     winner of ``tune`` of a definition takes their place.
+    ``gradients``: by definition, the one of the same text that is its gradient, instead of a derived one: it takes the
+    arguments, then an adjoint for each floating result, and returns an adjoint for each floating tensor among the
+    arguments.  GradientError for one that does not.
     ParseError if it is not in the grammar; SemanticError or RangeError, with all complaints together, if it means
     nothing.
     """
@@ -125,7 +144,30 @@ def define(
         )
     cache = process_cache()
     known = None if cache is None else cache.definitions(text, lambda: parsed(text))
-    return Definitions(known or {name: Parsed(program, text) for name, program in parsed(text).items()}, tune, usual)
+    found = known or {name: Parsed(program, text) for name, program in parsed(text).items()}
+    if not gradients:
+        return Definitions(found, tune, usual)
+    return Definitions(found, tune, usual, gradients, _refused(text, found, gradients))
+
+
+def _refused(text: str, found: Mapping[str, Definition], gradients: Mapping[str, str]) -> Mapping[str, str]:
+    """Why definitions have no gradient that call one with a gradient of its own, which is not in what they inline."""
+    from tc.gradient.own import callers, require_gradient
+
+    for name, gradient in gradients.items():
+        for own in (name, gradient):
+            if own not in found:
+                guess = nearest(own, found)
+                hint = f"did you mean {guess!r}?" if guess else f"defined: {', '.join(found)}"
+                raise GradientError(Diagnostic(f"gradients name `{own}`, which the text does not define; {hint}"))
+        require_gradient(found[name].interface, found[gradient].interface)
+    parsed, _ = _understood(text)
+    return {
+        name: f"`{name}` calls `{callee}`, whose own gradient `{gradients[callee]}` is not part of it; give `{name}` "
+        "a gradient, too, or call both one after the other"
+        for name, callee in callers(parsed.definitions, gradients).items()
+        if name not in gradients
+    }
 
 
 def parsed(text: str) -> Mapping[str, Program]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tc.base.errors import Diagnostic, GradientError
 from tc.gradient.assemble import lowered
 from tc.gradient.gradient import Derived, derived_gradient
 from tc.gradient.ties import Ties
@@ -18,13 +19,16 @@ from tc.language.algebra.rewriting import fresh_name, map_statement, rename
 from tc.language.program.program import Expression, Program, SizeReference, Statement, reads_in, walk
 
 
-def directional(program: Program, names: Sequence[str] = (), ties: Ties = Ties.SPLIT) -> Program:
+def directional(
+    program: Program, names: Sequence[str] = (), ties: Ties = Ties.SPLIT, own: Derived | None = None
+) -> Program:
     """The directional derivative of a definition by some of its arguments; without names, by its floating tensors.
 
     It takes the arguments of the definition and, for each argument ``A``, ``t_A``: in which direction it changes.  Its
-    results are ``t_C``, how every floating result ``C`` changes with them.  GradientError for what has no derivative.
+    results are ``t_C``, how every floating result ``C`` changes with them.  ``own``: the gradient that is taken.
+    GradientError for what has no derivative.
     """
-    first = derived_gradient(program, names, ties)
+    first = derived_gradient(program, names, ties) if own is None else own
     second = derived_gradient(first.raw, tuple(first.given.values()), ties)
     return _renamed(program, first, second)
 
@@ -34,7 +38,9 @@ def _renamed(program: Program, first: Derived, second: Derived) -> Program:
     made = second.raw
     dropped = set(first.given.values())
     read = {r.tensor for s in made.statements for e in (s.value, *s.subscripts) for r in reads_in(e)}
-    assert dropped.isdisjoint(read), "a gradient is linear in the adjoints that it is given"
+    if not dropped.isdisjoint(read):
+        message = f"the gradient of `{program.name}` is not linear in the adjoints that it is given: it has no `jvp`"
+        raise GradientError(Diagnostic(message))
     taken = {*made.sizes, *(t.name for t in made.tensors), *(s.name for s in made.scalars)}
     names: dict[str, str] = {}
     tangents = {second.given[result]: argument for argument, result in first.results.items()}

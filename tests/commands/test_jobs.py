@@ -111,7 +111,8 @@ WRONG = {
     KERNEL.replace("[[kernel]]", "[[kernels]]"): "{path} has an unknown setting 'kernels'; did you mean 'kernel'?",
     KERNEL.replace('"mm"', '"mn"'): "{path}: kernel 1 defines no 'mn'; did you mean 'mm'?",
     f"buget = '1h'\n{KERNEL}": "{path} has an unknown setting 'buget'; did you mean 'budget'?",
-    f"{KERNEL}x = 1": "{path}: kernel 1 has an unknown setting 'x'; known: file, text, definition, sizes, dtypes, gradient",
+    f"{KERNEL}x = 1": "{path}: kernel 1 has an unknown setting 'x'; known: file, text, definition, sizes, dtypes, "
+    "gradient",
     f"{KERNEL}text = ''": "{path}: kernel 1 needs either file or text",
     f"{KERNEL}[[kernel]]\nsizes = {{}}": "{path}: kernel 2 needs either file or text",
     "[[kernel]]\nfile = 'none.tc'": "cannot read {folder}/none.tc: No such file or directory",
