@@ -226,10 +226,10 @@ class Sweep:
 
     def parameter(self, tensor: Tensor) -> Tensor:
         """What an argument is that has the values of a tensor."""
-        shape = tuple(self._extent(tensor.name, number, extent) for number, extent in enumerate(tensor.shape))
+        shape = tuple(self._extent(tensor, number, extent) for number, extent in enumerate(tensor.shape))
         return replace(tensor, shape=shape, role=Role.INPUT)
 
-    def _extent(self, name: str, dimension: int, extent: Expression) -> Expression:
+    def _extent(self, tensor: Tensor, dimension: int, extent: Expression) -> Expression:
         """An extent that a parameter may have; a computed one gets a name."""
         if not _is_computed(extent):
             return extent
@@ -237,14 +237,13 @@ class Sweep:
         known = next((size for size, value in self.extents.items() if value == extent), None)
         if known is not None:
             return known
-        size = SizeReference(self.workspace.name(f"{name}{dimension}"))
+        size = SizeReference(self.workspace.name(f"{tensor.name}{dimension}"))
         self.sizes.append(size.name)
         self.extents[size] = extent
-        origin = self.program.tensor(name).origin
         condition = Binary(BinaryOperator.EQUAL, size, extent, ScalarType.BOOL)
-        result = self.names.get(name, name)
+        result = self.names.get(tensor.name, tensor.name)
         message = f"{size.name} must be dimension {dimension} of {result}"
-        self.preconditions.append(Precondition(condition, message, DerivedOrigin(message, origin)))
+        self.preconditions.append(Precondition(condition, message, DerivedOrigin(message, tensor.origin)))
         return size
 
     def _nonnegative(self, extent: Expression) -> Expression:

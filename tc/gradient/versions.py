@@ -12,9 +12,12 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from tc.base.frozen import frozen
-from tc.gradient.images import reaches_all
+from tc.gradient.images import missed, reaches_all
+from tc.gradient.parts import over_written
 from tc.gradient.reads import read_by
-from tc.language.algebra.rewriting import fresh_name, map_statement
+from tc.gradient.refusal import refused
+from tc.language.algebra.extents import rename_extent
+from tc.language.algebra.rewriting import fresh_name, map_statement, rename
 from tc.language.program.program import (
     INDEX_TYPE,
     DerivedOrigin,
@@ -26,6 +29,7 @@ from tc.language.program.program import (
     Read,
     Reduction,
     Role,
+    SizeReference,
     Statement,
     Tensor,
     iterators_in,
@@ -39,18 +43,26 @@ class Step:
     """A statement of the forward, and where the values of the tensors that it reads are found when all have run.
 
     ``before``: of the tensors that it reads, its target among them.  ``after``: of its target behind it.  ``lasts``:
-    the elements that it has written are still there.
+    the elements that it has written are still there.  ``first``: of each tensor, where its first value is, which has
+    the extents that statements name.
     """
 
     statement: Statement
     before: Mapping[str, str]
     after: str
     lasts: bool
+    first: Mapping[str, str]
 
     def kept(self, expression: Expression) -> Expression:
         """An expression of the statement in terms of the values that were read."""
         found = rebuild(expression, self.kept)
-        return replace(found, tensor=self.before[found.tensor]) if isinstance(found, Read) else found
+        match found:
+            case Read():
+                return replace(found, tensor=self.before[found.tensor])
+            case SizeReference():
+                return rename_extent(found, self.first) or found
+            case _:
+                return found
 
 
 @frozen
@@ -76,6 +88,9 @@ def forward_of(program: Program, dead: AbstractSet[str]) -> Forward:
         tensor: [*(_declared(f"{tensor}_{number}", tensors[tensor], tensors, taken) for number in range(last)), tensor]
         for tensor, last in versions.last.items()
     }
+    first = {tensor: own[0] for tensor, own in names.items()}
+    for name, tensor in tensors.items():
+        tensors[name] = replace(tensor, shape=tuple(rename(extent, first, {}) for extent in tensor.shape))
     statements: list[Statement] = []
     steps: list[Step] = []
     for statement, numbers in zip(listed, versions.read, strict=True):
@@ -85,12 +100,13 @@ def forward_of(program: Program, dead: AbstractSet[str]) -> Forward:
         later = zip(listed[len(steps) + 1 :], versions.written[len(steps) + 1 :], strict=True)
         number = versions.written[len(steps)]
         lasts = not any(own.target == target and n == number and _goes_on(own) for own, n in later)
-        step = Step(statement, before, after, lasts)
+        step = Step(statement, before, after, lasts, first)
         steps.append(step)
         begins = target in before and before[target] != after
-        if begins and not _gives_all(statement, tensors[target], program):
-            statements.append(_copy(tensors[before[target]], tensors[after], statement, taken))
-        statements.append(replace(map_statement(statement, step.kept), target=after))
+        own = replace(map_statement(statement, step.kept), target=after)
+        if begins:
+            statements.extend(_left(own, tensors[before[target]], tensors[after], program, taken))
+        statements.append(own)
     return Forward(tensors, tuple(statements), tuple(steps))
 
 
@@ -174,19 +190,21 @@ def _declared(name: str, like: Tensor, tensors: dict[str, Tensor], taken: set[st
     return own
 
 
-def _gives_all(statement: Statement, tensor: Tensor, program: Program) -> bool:
-    """Whether nothing is left of the value that a statement replaces."""
-    gives = statement.initialize or (statement.reduction is None and not is_scatter(statement))
-    return gives and reaches_all(statement, tensor, program)
-
-
-def _copy(old: Tensor, new: Tensor, statement: Statement, taken: set[str]) -> Statement:
-    """Begins a value with the one that a statement replaces in part."""
+def _left(statement: Statement, old: Tensor, new: Tensor, program: Program, taken: set[str]) -> Iterator[Statement]:
+    """What a statement leaves of the value that it replaces; GradientError where isl cannot tell."""
     iterators = over_tensor(new, taken)
     subscripts = tuple(IteratorReference(iterator.name) for iterator in iterators)
-    origin = DerivedOrigin(f"the value of {statement.target} that is replaced", statement.origin)
+    conditions: tuple[Expression, ...] = ()
+    if statement.initialize or (statement.reduction is None and not is_scatter(statement)):
+        if reaches_all(statement, new, program):
+            return
+        found = missed(over_written(statement), new, [i.name for i in iterators], program)
+        if found is None:
+            raise refused(statement, f"a value that replaces a part of `{old.name}` has no gradient yet")
+        conditions = found
+    origin = DerivedOrigin(f"the value of {old.name} that is replaced", statement.origin)
     value = Read(old.name, subscripts, old.type)
-    return Statement("", iterators, (), new.name, subscripts, None, False, value, (), origin)
+    yield Statement("", iterators, conditions, new.name, subscripts, None, False, value, (), origin)
 
 
 def over_tensor(tensor: Tensor, taken: Collection[str]) -> tuple[IterationVariable, ...]:
