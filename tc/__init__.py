@@ -5,6 +5,9 @@
 >>> C = mm(A, B)
 """
 
+from importlib import import_module
+from types import ModuleType
+
 from tc.api.comprehension import Comprehension, Pair, targets
 from tc.api.definitions import Definitions, define
 from tc.base.decision import Decision
@@ -75,3 +78,10 @@ __all__ = [
     "targets",
     "to_device",
 ]
+
+
+def __getattr__(name: str) -> ModuleType:
+    """``tc.torch`` and ``tc.jax``, imported when they are asked for: they need PyTorch and JAX."""
+    if name in ("torch", "jax"):
+        return import_module(f"tc.{name}")
+    raise AttributeError(f"module 'tc' has no attribute {name!r}")

@@ -175,14 +175,15 @@ ROOMS = {
         "numpy",
     ),
     "tuner.cluster": room("base targets runtime.host runtime store tuner.trial tuner.session", "distributed"),
-    "torch": room(packages="torch"),
     "api": room(
         "base grammar.syntax language.program grammar language.text language.lower gradient cache.content targets "
         "runtime.host runtime.views runtime.cuda runtime.opencl runtime artifact polyhedral.schedule "
         "polyhedral compiler runtime.frameworks dispatch reference store tuner.trial tuner.space "
-        "tuner.session tuner.cluster torch",
+        "tuner.session tuner.cluster",
         "numpy torch",
     ),
+    "torch": room("base api", "torch"),
+    "jax": room("base runtime.frameworks api", "jax numpy"),
     "tc": room("base language.program targets runtime.host dispatch api"),
     "cache": room("base cache.content"),
     "commands.contents": room(

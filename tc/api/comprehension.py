@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tc.api.derivatives import Derivatives
 from tc.api.followed import follow, followed_tensors
@@ -190,6 +190,17 @@ class Comprehension:
     @property
     def _derivatives(self) -> Derivatives:
         return Derivatives(self, self._raw, self._own)
+
+    def torch_op(self, name: str) -> Any:
+        """Registers the operator ``torch.ops.ns.name`` of PyTorch, called as in ``"ns::name"``, and returns it.
+
+        It takes the arguments in order and returns the results.  ``torch.compile`` and ``torch.export`` take it without
+        a graph break, also with symbolic shapes; autograd, second derivatives too, and ``torch.vmap`` go through it.
+        OptionsError for a name that is taken, and for results that come in.
+        """
+        from tc.api.torch_operator import torch_operator
+
+        return torch_operator(self, name)
 
     def _in_order(self, arguments: tuple[object, ...], named: Mapping[str, object]) -> tuple[object, ...]:
         from tc.dispatch.arguments import in_order

@@ -111,6 +111,7 @@ class Definitions(Mapping[str, "Comprehension"]):
     explain = _of_the_only_one(Comprehension.explain)
     gradient = _of_the_only_one(Comprehension.gradient)
     jvp = _of_the_only_one(Comprehension.jvp)
+    torch_op = _of_the_only_one(Comprehension.torch_op)
     with_gradient = _of_the_only_one(Comprehension.with_gradient)
 
 

@@ -69,7 +69,7 @@ class Shared:
 
 @frozen
 class Followed:
-    """A definition as ``tc.torch.torch_autograd`` calls it.
+    """A definition as ``tc.api.torch_autograd`` calls it.
 
     ``gradient``: computes from the arguments alone, so that it has derivatives itself.  ``shared``: computes from what
     the forward has kept; None where nothing has a gradient.
@@ -129,7 +129,7 @@ def follow(
     options: Options | None,
 ) -> object:
     """A call that autograd follows by the arguments named; GradientError for what has no gradient."""
-    from tc.torch.torch_autograd import followed_call
+    from tc.api.torch_autograd import followed_call
 
     inherited = None if options is None else numerics_alone(options)
 
