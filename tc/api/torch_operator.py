@@ -8,6 +8,7 @@ Three kinds are registered: ``ns::name`` gives the results.  Where its gradient 
 from __future__ import annotations
 
 import functools
+import keyword
 import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol, TypeAlias
@@ -23,6 +24,8 @@ from tc.language.program.program import Program
 
 # What an operator takes and gives.
 Value: TypeAlias = Any
+# Of schemas, beside those of Python.
+_KEYWORDS: Final = frozenset((*keyword.kwlist, "NoneType"))
 _NAME: Final = re.compile(r"([A-Za-z_]\w*)::([A-Za-z_]\w*)")
 
 
@@ -250,10 +253,18 @@ def _dtype(type: ScalarType) -> torch.dtype:
 
 def _schema(interface: Interface) -> str:
     scalars = {scalar.name: scalar.type for scalar in interface.scalars}
-    parameters = (f"{_kind(scalars.get(name))} {name}" for name in map(str, interface.arguments))
+    parameters = (f"{_kind(scalars.get(name))} {_parameter(name, interface)}" for name in interface.arguments)
     count = len(interface.results)
     results = "Tensor" if count == 1 else f"({', '.join(['Tensor'] * count)})"
     return f"({', '.join(parameters)}) -> {results}"
+
+
+def _parameter(name: str, interface: Interface) -> str:
+    """What an argument is called in a schema, which has keywords of its own."""
+    own = name
+    while own in _KEYWORDS or (own != name and own in interface.arguments):
+        own += "_"
+    return own
 
 
 def _kind(type: ScalarType | None) -> str:
