@@ -24,6 +24,7 @@ from tc.gradient.ties import Ties
 from tc.gradient.versions import Step
 from tc.gradient.workspace import Workspace, filled, moved
 from tc.grammar.syntax import BinaryOperator, UnaryOperator
+from tc.language.algebra.fold import fold_constants
 from tc.language.algebra.rewriting import map_statement
 from tc.language.draft.rules import is_piecewise_affine
 from tc.language.program.program import (
@@ -401,7 +402,7 @@ def _scaled(place: Expression, extent: Expression) -> Expression:
 
 def _is_static(guard: Expression) -> bool:
     """Whether a condition may stand in a ``where``: it has iterators and reads nothing."""
-    return bool(iterators_in((guard,))) and not any(True for _ in reads_in(guard))
+    return bool(iterators_in((fold_constants(guard),))) and not any(True for _ in reads_in(guard))
 
 
 def ranged_iterators(conditions: Iterable[Expression]) -> frozenset[str]:

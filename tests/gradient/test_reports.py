@@ -150,3 +150,12 @@ def test_adjoints_of_halves_are_added_up_in_float32(type: str) -> None:
     assert isinstance(found, torch.Tensor)
     assert found.dtype is dtype
     assert float(found[0]) == pytest.approx(3000, rel=1e-2)
+
+
+def test_conditions_that_fold_to_ones_on_sizes_are_asked_of_no_call() -> None:
+    f = tc.define("def f(float(N) x, float(M) w) -> (y) { y(i) = (i % 1 < M - 4 ? x(i) * w(i % 1) : x(i)) }").single()
+    x, w = np.ones(3, np.float32), np.full(4, 5, np.float32)
+    d_x, d_w = as_tuple(f.gradient()(x, w, x))
+    np.testing.assert_array_equal(d_x, x)
+    np.testing.assert_array_equal(d_w, np.zeros(4))
+    np.testing.assert_array_equal(as_array(f.jvp("x")(x, w, x)), x)
