@@ -100,9 +100,12 @@ def _parser() -> argparse.ArgumentParser:
     overlapping = commands.add_parser("overlapping", help="`+=!` whose elements several instances write")
     overlapping.add_argument("--rounds", type=int, default=100, help="calls of each form, in turns")
     apart = commands.add_parser("apart", help="scatters, sparse products and recurrences, in processes apart")
-    apart.add_argument("--kernels", type=_names, default=(), help="cases, separated by commas")
-    apart.add_argument("--rounds", type=int, default=5, help="processes of each contender, in turns")
-    apart.add_argument("--target", choices=("cpu", "cuda"), default="cpu", help="cuda: beside PyTorch, without goals")
+    backward = commands.add_parser("backward", help="backward passes and steps of training, in processes apart")
+    for command in (apart, backward):
+        command.add_argument("--kernels", type=_names, default=(), help="cases, separated by commas")
+        command.add_argument("--rounds", type=int, default=5, help="processes of each contender, in turns")
+        places = ("cpu", "cuda")
+        command.add_argument("--target", choices=places, default="cpu", help="cuda: beside PyTorch, without goals")
     replay = commands.add_parser("replay", help="searches of the suite once more, told what was recorded")
     replay.add_argument("--recording", type=Path, default=None, help="file of what they were told")
     return parser
@@ -154,8 +157,8 @@ def _run(given: argparse.Namespace) -> None:
             _proofs(given)
         case "overlapping":
             _overlapping(given.rounds)
-        case "apart":
-            _apart(given.rounds, given.kernels, given.target)
+        case "apart" | "backward":
+            _apart(given.command, given.rounds, given.kernels, given.target)
         case "replay":
             _replay(given.recording)
         case _:
@@ -205,21 +208,25 @@ def _overlapping(rounds: int) -> None:
         sys.exit(f"more than {MOST_RATIO} times as long in one statement: {', '.join(late)}")
 
 
-def _apart(rounds: int, names: tuple[str, ...], target: str) -> None:
-    from benchmarks.apart import CASES, HEADER, measure_cases
+def _apart(command: str, rounds: int, names: tuple[str, ...], target: str) -> None:
+    from benchmarks.apart import CASES, HEADER, mean_line, measure_cases
+    from benchmarks.problems.backward import BACKWARD
     from benchmarks.problems.indirect import Place
 
     if rounds < 1:
         raise UsageError("--rounds must be at least 1")
-    known = [case.name for case in CASES]
+    known = [case.name for case in (CASES if command == "apart" else BACKWARD)]
     unknown = [name for name in names if name not in known]
     if unknown:
         raise UsageError(f"unknown case {unknown[0]!r}; there are {', '.join(known)}")
     print(HEADER, flush=True)
     slow: list[str] = []
-    for found in measure_cases(rounds, names=names, place=Place(target)):
+    ratios: list[float] = []
+    for found in measure_cases(rounds, names=names or tuple(known), place=Place(target)):
         print(found.line, flush=True)
+        ratios.append(found.ratio)
         slow += [found.case.name] if found.ratio < found.case.minimum else []
+    print(mean_line(ratios), flush=True)
     # What must be reached was chosen for processors.
     if slow and target == "cpu":
         sys.exit(f"too slow: {', '.join(slow)}")

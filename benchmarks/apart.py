@@ -1,4 +1,6 @@
-"""``python -m benchmarks apart``: contenders of the language's indirect accesses and recurrences, in processes apart.
+"""``python -m benchmarks apart`` and ``backward``: contenders in processes apart.
+
+The cases of the one are indirect accesses and recurrences, those of the other are backward passes.
 
 Every contender runs in processes of its own, which take turns, so that no thread pool disturbs another one; the least
 time of all its calls counts: of the clock's on the processor, of the device's with cold caches on a GPU.
@@ -6,13 +8,15 @@ time of all its calls counts: of the clock's on the processor, of the device's w
 
 from __future__ import annotations
 
+import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from benchmarks.problems.backward import BACKWARD
 from benchmarks.problems.indirect import Histogram, Place, Rows, Sparse
 from benchmarks.problems.recurrent import Heat, Lstm, Paths, SelectiveScan, Task
 
@@ -31,6 +35,7 @@ CASES: Final[tuple[Task, ...]] = (
     Paths("paths-512", 512, 1.0),
     Heat("heat-2^20", 1 << 20, 100, 1.0),
 )
+ALL_CASES: Final[tuple[Task, ...]] = (*CASES, *BACKWARD)
 HEADER: Final = f"{'microseconds':20}{'ours':>12}{'peer':>12}{'peer/ours':>11}{'at least':>10}"
 
 
@@ -54,18 +59,23 @@ class Found:
         return f"{self.case.name:20}{times}{self.ratio:11.2f}{self.case.minimum:10.2f}"
 
 
+def mean_line(ratios: Sequence[float]) -> str:
+    """The last row of the table."""
+    return f"{'geometric mean':20}{statistics.geometric_mean(ratios):35.2f}"
+
+
 def measure_cases(
     rounds: int,
     measure: Callable[[str, str], float] | None = None,
     names: tuple[str, ...] = (),
     place: Place = Place.CPU,
 ) -> Iterator[Found]:
-    """All cases, or those with these names, each contender in so many processes.
+    """The cases of ``apart``, or all those with these names, each contender in so many processes.
 
     ``measure``: what takes the time of one process.
     """
     take = measure or (lambda case, contender: measure_apart(case, contender, place))
-    for case in (case for case in CASES if not names or case.name in names):
+    for case in (case for case in ALL_CASES if case.name in names) if names else CASES:
         times = [(take(case.name, "ours"), take(case.name, "peer")) for _ in range(rounds)]
         yield Found(case, min(ours for ours, _ in times), min(peer for _, peer in times))
 
@@ -91,7 +101,7 @@ def least_time(call: Callable[[], object], seconds: float = _SECONDS) -> float:
 def main(arguments: list[str]) -> None:
     """Prints the least seconds of one contender of one case."""
     name, contender, where = arguments
-    case, place = next(case for case in CASES if case.name == name), Place(where)
+    case, place = next(case for case in ALL_CASES if case.name == name), Place(where)
     call = case.ours(place) if contender == "ours" else case.peer(place)
     print(least_time(call) if place is Place.CPU else min(_times_on_a_gpu(call)))
 
