@@ -15,7 +15,7 @@ from typing import assert_never
 from tc.base.errors import Diagnostic, GradientError
 from tc.base.frozen import frozen
 from tc.gradient.builtin_rules import REFUSED, RULES, At
-from tc.gradient.terms import adjoint_type, converted, negated, over, times
+from tc.gradient.terms import adjoint_type, converted, negated, number, over, times
 from tc.grammar.syntax import BinaryOperator, UnaryOperator
 from tc.language.algebra.fold import fold_constants
 from tc.language.program.program import (
@@ -123,6 +123,9 @@ class _Walk:
             case BinaryOperator.SUBTRACT:
                 yield from self.visit(left, adjoint, guards)
                 yield from self.visit(right, negated(adjoint), guards)
+            case BinaryOperator.MULTIPLY if left == right:
+                own = self.factor(left)
+                yield from self.visit(left, times(adjoint, times(number(2, own.type), own)), guards)
             case BinaryOperator.MULTIPLY:
                 yield from self.visit(left, times(adjoint, self.factor(right)), guards)
                 yield from self.visit(right, times(adjoint, self.factor(left)), guards)

@@ -23,8 +23,11 @@ from tc.language.program.written_elements import is_scatter
 
 
 def simplified(program: Program) -> Program:
-    """The program without copies that hold what is still there, and with parts of a sum in one statement."""
-    statements = _in_one_statement(program, _without_copies(program, list(program.statements)))
+    """The program without copies that hold what is still there, and with parts of a sum in one statement.
+
+    Results that nothing reads come last: what stands between others keeps these from sharing loops.
+    """
+    statements = _in_one_statement(program, _results_last(program, _without_copies(program, list(program.statements))))
     written = {statement.target for statement in statements}
     tensors = tuple(t for t in program.tensors if t.role is Role.INPUT or t.name in written)
     return replace(program, tensors=tensors, statements=tuple(statements))
@@ -41,6 +44,26 @@ def _without_copies(program: Program, statements: list[Statement]) -> list[State
             continue
         statements[position:] = map(_renaming(copy.target, source), later)
     return statements
+
+
+def _results_last(program: Program, statements: Sequence[Statement]) -> list[Statement]:
+    read = {name for statement in statements for name in read_by(statement)}
+    stuck = {statement.target for statement in statements if statement.blocks}
+    for position, statement in enumerate(statements):
+        written = {later.target for later in statements[position + 1 :]} - {statement.target}
+        if read_by(statement) & written:
+            stuck.add(statement.target)
+    last = {name for name in program.results if name not in read | stuck}
+    others = [statement for statement in statements if statement.target not in last]
+    places = {statement.target: place for place, statement in enumerate(others)}
+
+    def place(result: str) -> int:
+        """How far back what it is computed from lies: the nearest goes first."""
+        own = {name for statement in statements if statement.target == result for name in read_by(statement)}
+        return -max((places.get(name, -1) for name in own), default=-1)
+
+    ordered = sorted((name for name in dict.fromkeys(s.target for s in statements) if name in last), key=place)
+    return [*others, *(s for name in ordered for s in statements if s.target == name)]
 
 
 def _renaming(old: str, new: str) -> Callable[[Statement], Statement]:

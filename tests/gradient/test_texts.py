@@ -46,8 +46,8 @@ TEXTS = {
         "def loss(float(N) x, float(N) t) -> (l) { l +=! (x(i) - t(i)) * (x(i) - t(i)) }",
         """
         def loss_gradient(float32(N) x, float32(N) t, float32() d_l) -> (d_x, d_t) {
-            d_x(i) = d_l * (x(i) - t(i)) + d_l * (x(i) - t(i)) where i in 0:N
-            d_t(i) = -(d_l * (x(i) - t(i))) - d_l * (x(i) - t(i)) where i in 0:N
+            d_x(i) = d_l * (2.0 * (x(i) - t(i))) where i in 0:N
+            d_t(i) = -(d_l * (2.0 * (x(i) - t(i)))) where i in 0:N
         }
         """,
     ),

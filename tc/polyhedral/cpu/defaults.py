@@ -11,9 +11,9 @@ from tc.base.frozen import frozen
 from tc.language.program.specialization import Layout
 from tc.polyhedral.analysis.extents import extent_of, volume
 from tc.polyhedral.analysis.paths import paths_below
-from tc.polyhedral.analysis.reads import data_ranges
+from tc.polyhedral.analysis.reads import data_ranges, value_reads
 from tc.polyhedral.analysis.scattered import is_scatter
-from tc.polyhedral.analysis.strides import iterator_of
+from tc.polyhedral.analysis.strides import iterator_of, stride
 from tc.polyhedral.cpu.chunk_steps import in_steps
 from tc.polyhedral.cpu.microkernel import PANEL, RESIDENT, STEPS
 from tc.polyhedral.cpu.parallelize import ENOUGH_CHUNKS
@@ -33,6 +33,8 @@ ROWS = 16
 SQUARE = 32
 # Lanes of independent recurrences stand below their steps, so many at a time: they read rows of memory then.
 ACROSS_STEPS = 64
+# Columns that are added up beside each other.
+STREAMED = 128
 # A single flat loop is cut into chunks of this size, for the cores outside and the vector lanes inside.
 CHUNK = 4096
 
@@ -136,6 +138,10 @@ class _Rule:
         lanes = max((extent_of(m.function, own) for m in tile if m.kind is LoopKind.VECTOR), default=1)
         itemsize = self.layouts[self.statement.body.target].type.itemsize
         around_steps = next(in_steps(self.band.child, self.domain), None) is not None
+        if not around_steps and self.reads_once(tile):
+            return tuple(
+                self.streamed(member, registers.get(iterator_of(member.function, body), 0)) for member in members
+            )
         if around_steps or terms * lanes * itemsize <= RESIDENT:
             return tuple(0 for _ in members)
         sizes: list[int] = []
@@ -149,6 +155,31 @@ class _Rule:
             else:
                 sizes.append(min(extent, max(1, PANEL // max(size, 1))))
         return tuple(sizes)
+
+    def reads_once(self, tile: tuple[Member, ...]) -> bool:
+        """Whether what the lanes read is read in one instance each: no tile finds it in the cache again."""
+        body = self.statement.body
+        lane = next((iterator_of(m.function, body) for m in tile if m.kind is LoopKind.VECTOR), None)
+        if lane is None:
+            return False
+        names = body.iterators[: self.statement.domain.dim(isl.dim_type.set)]
+        reads = [(read.subscripts, self.layouts[read.tensor]) for read in value_reads(body)]
+        along = [(subscripts, layout) for subscripts, layout in reads if stride(subscripts, layout, lane) != 0]
+        return bool(along) and all(stride(*read, name) != 0 for read in along for name in names)
+
+    def streamed(self, member: Member, size: int) -> int:
+        """Columns of rows that are added up: of so many that lie side by side whole lines are read, one by one.
+
+        Several sums share the loops over the rows, and have register tiles there.  ``size``: of the one of a single
+        sum, which cuts are counted in.
+        """
+        body = self.statement.body
+        iterator = iterator_of(member.function, body)
+        sums = [name for name in statement_names(self.domain) if self.scop.statement(name).accumulates]
+        if iterator is None or not member.coincident or is_register(member) or len(sums) > 1:
+            return 0
+        is_column = stride(body.subscripts, self.layouts[body.target], iterator) == 1
+        return max(1, STREAMED // max(size, 1)) if is_column else 0
 
     def reused_target(self, members: tuple[Member, ...], extents: list[int], inner: int) -> tuple[int, ...]:
         """The tile's part of the target stays in the cache while the reduction runs over it."""

@@ -18,7 +18,7 @@ What cannot be cut, since its elements are too many to be kept beside, is named;
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Final, assert_never
 
@@ -104,7 +104,7 @@ def block_sums(program: LoopProgram) -> Blocked:
         and chains.is_long(root, body.name, whole)
     ]
     for name in long:
-        root = sums.blocked(root, name, frozenset(long), whole, None)
+        root = sums.blocked(root, name, frozenset(long), whole, _Held({}))
     left = (name for name in long if chains.additions(root, name, whole) > most_rounded(bodies[name]))
     return Blocked(root, frozenset(left))
 
@@ -137,15 +137,32 @@ class _Nest:
 
 
 @frozen
+class _Held:
+    """The buffers around, by statement that reduces into them, between which no loop stands.
+
+    ``inside``: one does behind them.
+    """
+
+    buffers: Mapping[str, Allocation]
+    inside: bool = False
+
+    def with_buffer(self, names: Iterable[str], allocation: Allocation) -> _Held:
+        """One more of them."""
+        return self if self.inside else _Held({**self.buffers, **dict.fromkeys(names, allocation)})
+
+    def in_loop(self, name: str) -> _Held:
+        """Those of a statement and of others, in a loop; none where it has none."""
+        return _Held(self.buffers, inside=True) if name in self.buffers else _Held({})
+
+
+@frozen
 class _Sums:
     bodies: Mapping[str, StatementBody]
 
-    def blocked(
-        self, tree: LoopTree, name: str, long: frozenset[str], path: Path, buffer: Allocation | None
-    ) -> LoopTree:
-        """The loops with totals for one statement; ``buffer``: the one that it reduces into, where that is around."""
+    def blocked(self, tree: LoopTree, name: str, long: frozenset[str], path: Path, held: _Held) -> LoopTree:
+        """The loops with totals for one statement, and for those that reduce into buffers in the same loops."""
 
-        def inner(part: LoopTree, inside: Path = path, around: Allocation | None = buffer) -> LoopTree:
+        def inner(part: LoopTree, inside: Path = path, around: _Held = held) -> LoopTree:
             return self.blocked(part, name, long, inside, around)
 
         match tree:
@@ -155,21 +172,21 @@ class _Sums:
                 return Block(tuple(map(inner, children)))
             case Guard(condition, then, otherwise):
                 return Guard(condition, inner(then), None if otherwise is None else inner(otherwise))
-            case Allocation(own, body) if own.name == self.bodies[name].target:
-                return Allocation(own, inner(body, path.from_here(), tree))
             case Allocation(own, body):
-                return Allocation(own, inner(body))
+                around = held.with_buffer((n for n in long if self.bodies[n].target == own.name), tree)
+                is_own = own.name == self.bodies[name].target
+                return Allocation(own, inner(body, path.from_here() if is_own else path, around))
             case Loop() if all(instance.statement != name for instance in instances_in(tree)):
                 return tree
             case Loop(totals=totals) if any(total.statement == name for total in totals):
                 return tree
             case Loop(kind=kind) if kind in _IN_ORDER:
-                held = self.held_in_variables(tree, name, long, path)
-                if held is None and buffer is not None:
-                    held = self.held_in_buffer(tree, name, path, buffer)
-                return held or replace(tree, body=inner(tree.body, path.inside(tree)))
+                found = self.held_in_variables(tree, name, long, path)
+                if found is None and name in held.buffers:
+                    found = self.held_in_buffers(tree, name, path, held.buffers)
+                return found or replace(tree, body=inner(tree.body, path.inside(tree), held.in_loop(name)))
             case Loop():
-                return replace(tree, body=inner(tree.body, path.inside(tree)))
+                return replace(tree, body=inner(tree.body, path.inside(tree), held.in_loop(name)))
             case _:
                 assert_never(tree)
 
@@ -191,8 +208,37 @@ class _Sums:
         totals = (Total(own, wide) for own in sorted(names))
         return replace(cut, totals=tuple(totals))
 
-    def held_in_buffer(self, loop: Loop, name: str, path: Path, allocation: Allocation) -> Loop | None:
-        """The loop with totals of all elements of the statement's buffer, if nothing else inside looks at them."""
+    def held_in_buffers(self, loop: Loop, name: str, path: Path, buffers: Mapping[str, Allocation]) -> Loop | None:
+        """The loop with totals of all elements of the statement's buffer, if nothing else inside looks at them.
+
+        Others that reduce into buffers of their own in the same loops have their totals there, too.
+        """
+        fixed = self.choosing(loop, name, path, buffers[name])
+        if fixed is None or loop.iterator in fixed:
+            return None
+        inside = {instance.statement for instance in instances_in(loop)}
+        others = sorted(own for own in buffers.keys() & inside - {name} if not self.has_total(loop, own))
+        names = [name, *(own for own in others if self.choosing(loop, own, path, buffers[own]) == fixed)]
+        products = {own: is_product_of_two(self.bodies[own].value) for own in names}
+        nest = _Nest(
+            frozenset(names),
+            lambda inner: inner.iterator not in fixed,
+            min(most_additions(self.bodies[own]) for own in names),
+            min(MOST if products[own] else _run_length(self.bodies[own]) for own in names),
+        )
+        if _is_cut(loop):
+            return None
+        cut, _ = self.cut(loop, nest, path.ranges)
+        assert isinstance(cut, Loop)
+        folds = _folds(cut, path.ranges)
+        totals = []
+        for own in names:
+            wide = folds > (MOST if products[own] else _FEW_RUNS)
+            totals.append(Total(own, wide, buffers[own].buffer.name, cascaded=products[own] and wide))
+        return replace(cut, totals=(*cut.totals, *totals))
+
+    def choosing(self, loop: Loop, name: str, path: Path, allocation: Allocation) -> frozenset[str] | None:
+        """The iterators that choose the element of a statement's buffer; None where its totals cannot be beside it."""
         body, buffer = self.bodies[name], allocation.buffer
         if buffer.sharing is not Sharing.THREAD or buffer.layout.span > _MOST_ELEMENTS:
             return None
@@ -207,23 +253,23 @@ class _Sums:
                 chosen = moving_loops(instance, body, buffer.layout, inside).choosing
                 single = frozenset(iterator for iterator, shared in chosen.items() if shared == 1)
                 moving = single if moving is None else moving & single
-        assert moving is not None
-        if loop.iterator in moving:
-            return None
-        fixed = moving
-        product = is_product_of_two(body.value)
-        nest = _Nest(
-            frozenset({name}),
-            lambda inner: inner.iterator not in fixed,
-            most_additions(body),
-            MOST if product else _run_length(body),
-        )
-        cut, _ = self.cut(loop, nest, path.ranges)
-        assert isinstance(cut, Loop)
-        folds = _folds(cut, path.ranges)
-        wide = folds > (MOST if product else _FEW_RUNS)
-        total = Total(name, wide, buffer.name, cascaded=product and wide)
-        return replace(cut, totals=(*cut.totals, total))
+        return moving
+
+    def has_total(self, tree: LoopTree, name: str) -> bool:
+        """Whether a loop inside has totals of a statement."""
+        match tree:
+            case Leaf():
+                return False
+            case Block(children):
+                return any(self.has_total(child, name) for child in children)
+            case Guard(_, then, otherwise):
+                return any(self.has_total(part, name) for part in (then, otherwise) if part is not None)
+            case Allocation(_, body):
+                return self.has_total(body, name)
+            case Loop(totals=totals, body=body):
+                return any(total.statement == name for total in totals) or self.has_total(body, name)
+            case _:
+                assert_never(tree)
 
     def cut(self, tree: LoopTree, nest: _Nest, ranges: Ranges) -> tuple[LoopTree, Added]:
         """The loops with folds, and how many additions to one element may follow the last of these."""
@@ -286,6 +332,23 @@ class _Sums:
         folds = tuple(map(Fold, names))
         step = loop.step * run
         return Loop(begin.name, loop.lower, loop.upper, step, LoopKind.SEQUENTIAL, inner, loop.totals, folds)
+
+
+def _is_cut(tree: LoopTree) -> bool:
+    """Whether there are runs for other sums, which are not cut once more."""
+    match tree:
+        case Leaf():
+            return False
+        case Block(children):
+            return any(map(_is_cut, children))
+        case Guard(_, then, otherwise):
+            return any(_is_cut(part) for part in (then, otherwise) if part is not None)
+        case Allocation(_, body):
+            return _is_cut(body)
+        case Loop(folds=folds, body=body):
+            return bool(folds) or _is_cut(body)
+        case _:
+            assert_never(tree)
 
 
 def _perhaps(added: Added, loop: Loop, ranges: Ranges) -> Added:
