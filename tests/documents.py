@@ -1,7 +1,8 @@
 """The documents: README, the pages of ``docs``, and the blocks of code that stand in them.
 
 A block is a fence; its language says what it is, and a comment in the line before it says more: ``<!-- slow -->``
-(a program that takes long), ``<!-- jax -->`` (one that needs it), ``<!-- output -->`` (what the program before it prints), ``<!-- diagram -->``.
+(a program that takes long), ``<!-- jax -->`` (one that needs that), ``<!-- output -->`` (what the program before it
+prints), ``<!-- diagram -->``.
 """
 
 from __future__ import annotations

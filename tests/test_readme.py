@@ -85,7 +85,7 @@ def test_long_programs_run_one_after_the_other(page: Path, tmp_path: Path, monke
 def test_blocks_are_of_a_kind_that_is_checked(page: Path) -> None:
     for block in blocks(page):
         assert block.language in {"python", "tc", "text", "console", "toml"}, f"{block}: {block.language}"
-        assert block.mark in {"", "slow", "cuda", "diagram"}, f"{block}: {block.mark}"
+        assert block.mark in {"", "slow", "cuda", "jax", "diagram"}, f"{block}: {block.mark}"
         if block.language == "text":
             assert block.mark == "diagram" or ERROR.match(block.text), f"{block}: neither a diagram nor an error"
         for file in INCLUDED.findall(block.text):
