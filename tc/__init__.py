@@ -8,7 +8,8 @@
 from importlib import import_module
 from types import ModuleType
 
-from tc.api.comprehension import Comprehension, Pair, targets
+from tc.api.available import targets
+from tc.api.comprehension import Comprehension, Pair
 from tc.api.definitions import Definitions, define
 from tc.base.decision import Decision
 from tc.base.errors import (

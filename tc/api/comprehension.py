@@ -6,16 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from tc.api.available import target_of_call
 from tc.api.derivatives import Derivatives
-from tc.api.followed import follow, followed_tensors
+from tc.api.followed import Following
 from tc.api.kernels import Kernels
 from tc.artifact.definition import Definition, Parsed
 from tc.base.counted import counted
 from tc.base.environment import environment
-from tc.base.errors import ArgumentError, DeviceError, OptionsError
+from tc.base.errors import ArgumentError
 from tc.base.once import Once
 from tc.dispatch.warm import WarmCalls
-from tc.runtime.named_target import named_target
 from tc.targets.options import Options, numerics_alone
 from tc.targets.target import Target
 from tc.targets.usual_options import Usual
@@ -60,6 +60,7 @@ class Comprehension:
         self.interface: Final = definition.interface
         self.name: Final = self.interface.name
         self._warm: Final = WarmCalls()
+        self._following: Final = Following(definition.interface)
         self._gradients: Final[Once[tuple[tuple[str, ...], str], Comprehension]] = Once()
         self._pairs: Final[Once[tuple[object, ...], Pair]] = Once()
 
@@ -119,11 +120,11 @@ class Comprehension:
             result = self._warm.call(arguments, out)
             if result is not None:
                 return result
-        followed = followed_tensors(self.interface, arguments) if out is None else None
+        followed = self._following.tensors(arguments) if out is None else None
         if followed is not None:
-            return follow(self, arguments, followed, target, options)
+            return self._following.call(self, arguments, followed, target, options)
         bound = self._bind(arguments, out)
-        chosen = _target(target, _device_of(bound))
+        chosen = target_of_call(target, _device_of(bound))
         kernel = self._kernels.get(bound.signature(self.interface), chosen, options)
         result = kernel.run(bound)
         plan = kernel.plan(bound) if usual else None
@@ -267,7 +268,7 @@ class Comprehension:
 
         arguments = self._in_order(arguments, named)
         gpus = device_numbers(devices)
-        chosen = _target(target, gpus[0]) if gpus else self._target(arguments, target)
+        chosen = target_of_call(target, gpus[0]) if gpus else self._target(arguments, target)
         request = TuningRequest(
             budget, cache, seed, progress, jobs, strategy, numerics, workers, gpus, start, objective, constraint, effort
         )
@@ -294,7 +295,7 @@ class Comprehension:
     def _target(self, arguments: Sequence[object], name: str | None) -> Target:
         from tc.dispatch.array_placement import device_of_arrays
 
-        return _target(name, device_of_arrays(self.interface, arguments))
+        return target_of_call(name, device_of_arrays(self.interface, arguments))
 
     def _signature(self, arguments: Sequence[object]) -> Signature:
         from tc.dispatch.arguments import bind_specs
@@ -412,44 +413,3 @@ def _device_of(bound: Arguments) -> int | None:
     from tc.dispatch.array_placement import device_of
 
     return device_of(bound)
-
-
-def _target(name: str | None, device: int | None = None) -> Target:
-    """The target of a call whose arrays lie on a CUDA device; None for those in the memory of this machine."""
-    if name is not None and not isinstance(name, str):
-        raise OptionsError(f"target must be a name such as 'cpu', got {name!r}")
-    return named_target(name or environment().target or ("cpu" if device is None else "cuda"), device)
-
-
-def targets() -> dict[str, str]:
-    """What this machine can run: ``"available"`` and the resolved name, or why not."""
-    from tc.runtime.host.c_compiler import find_compiler
-    from tc.runtime.opencl.opencl import opencl_device
-
-    def target() -> Target:
-        find_compiler(environment())
-        return _target("cpu")
-
-    cpu = _available(target)
-    return {
-        "cpu": cpu,
-        "emulator": "available" if cpu.startswith("available") else cpu,
-        "opencl": _available(lambda: opencl_device().name),
-        "cuda": _available(_cuda_name),
-    }
-
-
-def _cuda_name() -> str:
-    from tc.runtime.cuda.chosen_driver import cuda_driver
-    from tc.runtime.cuda.cuda import cuda_architecture
-
-    driver = cuda_driver()
-    device = driver.current_device()
-    return f"cuda:{cuda_architecture(device)} ({driver.devices()[device].name}, by {driver.name})"
-
-
-def _available(name: Callable[[], object]) -> str:
-    try:
-        return f"available: {name()}"
-    except DeviceError as error:
-        return f"not available: {error}"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from tc.base.frozen import frozen
 from tc.base.interface import Interface
+from tc.base.once import Once
 from tc.runtime.views.scalars import is_followed, is_transformed
 from tc.targets.options import Options, numerics_alone
 
@@ -18,24 +19,6 @@ Gradient: TypeAlias = Callable[[Sequence[str]], Run]
 Backward: TypeAlias = Callable[[Sequence[str], Mapping[str, Any], Sequence[Any]], object]
 # Of PyTorch.
 Tensor: TypeAlias = Any
-
-
-def followed_tensors(interface: Interface, arguments: Sequence[object]) -> tuple[str, ...] | None:
-    """The arguments that autograd follows, in a call that PyTorch must know of; None of any other call.
-
-    It must know where a tensor requires a gradient, and of the tensors of ``torch.func.vmap``, which have no memory.
-    Scalars have no gradient; a call that would have to have one is none for PyTorch.
-    """
-    if "torch" not in sys.modules or len(arguments) != len(interface.arguments):
-        return None
-    types = {tensor.name: tensor.type for tensor in interface.tensors}
-    given = dict(zip(interface.arguments, arguments, strict=True))
-    own: tuple[str, ...] = ()
-    if any(types[name].is_floating for name in interface.results):
-        own = tuple(name for name, value in given.items() if is_followed(value))
-        if not all(name in types and types[name].is_floating for name in own):
-            return None
-    return own if own or any(is_transformed(given[name]) for name in given if name in types) else None
 
 
 class Definition(Protocol):
@@ -67,70 +50,96 @@ class Shared:
     backward: Backward
 
 
-@frozen
 class Followed:
     """A definition as ``tc.api.torch_autograd`` calls it.
 
-    ``gradient``: computes from the arguments alone, so that it has derivatives itself.  ``shared``: computes from what
-    the forward has kept; None where nothing has a gradient.
+    ``tensors``: by argument, the name of a floating tensor; None of what has no gradient.  ``floating``: by result,
+    whether its elements are floating-point numbers.  ``kept``: which results of ``forward`` the backward pass takes.
     """
 
-    interface: Interface
-    run: Run
-    gradient: Gradient
-    shared: Shared | None
+    def __init__(self, interface: Interface, run: Run, gradient: Gradient, shared: Shared | None) -> None:
+        """``gradient``: computes from the arguments alone, so that it has derivatives itself.
 
-    @property
-    def tensors(self) -> tuple[str | None, ...]:
-        """By argument, the name of a floating tensor; None of what has no gradient."""
-        types = {tensor.name: tensor.type for tensor in self.interface.tensors}
-        return tuple(n if n in types and types[n].is_floating else None for n in self.interface.arguments)
-
-    @property
-    def floating(self) -> tuple[bool, ...]:
-        """By result, whether its elements are floating-point numbers."""
-        return tuple(self.interface.tensor(name).type.is_floating for name in self.interface.results)
-
-    @property
-    def kept(self) -> tuple[int, ...]:
-        """Which results of ``forward`` the backward pass takes."""
-        shared = self.shared
-        return () if shared is None else tuple(map(shared.results.index, shared.kept))
+        ``shared``: computes from what the forward has kept; None where nothing has a gradient.
+        """
+        types = {tensor.name: tensor.type for tensor in interface.tensors}
+        names = interface.arguments
+        self.tensors: Final = tuple(n if n in types and types[n].is_floating else None for n in names)
+        self.floating: Final = tuple(types[name].is_floating for name in interface.results)
+        self.kept: Final = () if shared is None else tuple(map(shared.results.index, shared.kept))
+        self._names = names if shared is None else (*names, *shared.kept)
+        self._run, self._gradient, self._shared = run, gradient, shared
 
     def forward(self, arguments: Sequence[Any]) -> tuple[Tensor, ...]:
         """The results, and behind them what is kept for the backward pass."""
-        return _tuple(self.run(arguments) if self.shared is None else self.shared.forward(arguments))
+        return _tuple(self._run(arguments) if self._shared is None else self._shared.forward(arguments))
 
     def backward(
         self, names: Sequence[str], arguments: Sequence[Any], kept: Sequence[Tensor], adjoints: Sequence[Tensor]
     ) -> tuple[Tensor, ...]:
         """The adjoints of the arguments named; ``adjoints``: of the floating results."""
-        assert self.shared is not None
-        names_of = (*self.interface.arguments, *self.shared.kept)
-        values = dict(zip(names_of, (*arguments, *kept), strict=True))
-        return _tuple(self.shared.backward(names, values, adjoints))
+        assert self._shared is not None
+        values = dict(zip(self._names, (*arguments, *kept), strict=True))
+        return _tuple(self._shared.backward(names, values, adjoints))
 
     def differentiable_backward(
         self, names: Sequence[str], arguments: Sequence[Any], adjoints: Sequence[Tensor]
     ) -> tuple[Tensor, ...]:
         """As ``backward``, by a call that is followed itself."""
-        return _tuple(self.gradient(names)((*arguments, *adjoints)))
+        return _tuple(self._gradient(names)((*arguments, *adjoints)))
 
 
 def _tuple(results: Any) -> tuple[Tensor, ...]:
     return results if isinstance(results, tuple) else (results,)
 
 
-def follow(
-    definition: Definition,
-    arguments: tuple[object, ...],
-    names: tuple[str, ...],
-    target: str | None,
-    options: Options | None,
-) -> object:
-    """A call that autograd follows by the arguments named; GradientError for what has no gradient."""
-    from tc.api.torch_autograd import followed_call
+class Following:
+    """The calls of a definition that autograd follows, which have what they need at hand when they come again."""
 
+    def __init__(self, interface: Interface) -> None:
+        types = {tensor.name: tensor.type for tensor in interface.tensors}
+        self._arguments: Final = tuple(
+            (name, name in types, name in types and types[name].is_floating) for name in interface.arguments
+        )
+        self._has_gradients = any(types[name].is_floating for name in interface.results)
+        self._calls: Final[Once[tuple[tuple[str, ...], str | None, Options | None], Followed]] = Once()
+
+    def tensors(self, arguments: Sequence[object]) -> tuple[str, ...] | None:
+        """The arguments that autograd follows, in a call that PyTorch must know of; None of any other call.
+
+        It must know where a tensor requires a gradient, and of the tensors of ``torch.func.vmap``, which have no
+        memory.  Scalars have no gradient; a call that would have to have one is none for PyTorch.
+        """
+        if "torch" not in sys.modules or len(arguments) != len(self._arguments):
+            return None
+        own: list[str] = []
+        if self._has_gradients:
+            for (name, _, is_floating), value in zip(self._arguments, arguments, strict=True):
+                if is_followed(value):
+                    if not is_floating:
+                        return None
+                    own.append(name)
+        if own:
+            return tuple(own)
+        pairs = zip(self._arguments, arguments, strict=True)
+        return () if any(is_tensor and is_transformed(value) for (_, is_tensor, _), value in pairs) else None
+
+    def call(
+        self,
+        definition: Definition,
+        arguments: tuple[object, ...],
+        names: tuple[str, ...],
+        target: str | None,
+        options: Options | None,
+    ) -> object:
+        """A call that autograd follows by the arguments named; GradientError for what has no gradient."""
+        from tc.api.torch_autograd import followed_call
+
+        found = self._calls.get((names, target, options), lambda: _followed(definition, names, target, options))
+        return followed_call(found, arguments)
+
+
+def _followed(definition: Definition, names: tuple[str, ...], target: str | None, options: Options | None) -> Followed:
     inherited = None if options is None else numerics_alone(options)
 
     def run(arguments: Sequence[object]) -> object:
@@ -141,7 +150,7 @@ def follow(
         return lambda arguments: found(*arguments, target=target, options=inherited)
 
     shared = _shared(definition, names, target, options) if names else None
-    return followed_call(Followed(definition.interface, run, gradient, shared), arguments)
+    return Followed(definition.interface, run, gradient, shared)
 
 
 def _shared(
@@ -157,7 +166,7 @@ def _shared(
 
     def backward(asked: Sequence[str], values: Mapping[str, object], adjoints: Sequence[object]) -> object:
         gradient, taken = pulled_back, kept
-        if set(asked) != set(names):
+        if tuple(asked) != names:
             _, gradient, taken = definition.with_gradient(*names, save=kept, only=asked)
         given = (values[name] for name in (*definition.interface.arguments, *taken))
         return gradient(*given, *adjoints, target=target, options=inherited)

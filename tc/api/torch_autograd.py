@@ -49,7 +49,8 @@ class Differentiable(Protocol):
 
 def followed_call(call: Differentiable, arguments: Sequence[Argument]) -> object:
     """The results of a call, which know how they came about."""
-    results = _Followed.apply(call, *arguments)[: len(call.floating)]  # type: ignore[no-untyped-call]
+    kind = _Transformed if torch._C._are_functorch_transforms_active() else _Followed
+    results = kind.apply(call, *arguments)[: len(call.floating)]  # type: ignore[no-untyped-call]
     return results[0] if len(results) == 1 else results
 
 
@@ -57,13 +58,14 @@ class _Followed(torch.autograd.Function):
     """A call; its first argument says of what."""
 
     @staticmethod
-    def forward(call: Differentiable, *arguments: Argument) -> tuple[torch.Tensor, ...]:
-        plain = [own.detach() if isinstance(own, torch.Tensor) else own for own in arguments]
-        return tuple(call.forward(plain))
+    def forward(ctx: Any, call: Differentiable, *arguments: Argument) -> tuple[torch.Tensor, ...]:
+        output = tuple(call.forward(arguments))
+        _Followed.keep(ctx, call, arguments, output)
+        return output
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Argument, ...], output: tuple[torch.Tensor, ...]) -> None:
-        call, *arguments = inputs
+    def keep(ctx: Any, call: Differentiable, arguments: Sequence[Argument], output: tuple[torch.Tensor, ...]) -> None:
+        """What the backward pass needs."""
         ctx.call = call
         ctx.others = [None if isinstance(own, torch.Tensor) else own for own in arguments]
         kept = [output[number] for number in call.kept]
@@ -103,6 +105,20 @@ class _Followed(torch.autograd.Function):
         values = iter(found)
         return None, *(None if name is None else next(values) for name in needed)
 
+
+class _Transformed(_Followed):
+    """The same inside of ``torch.func``, which wants to know each part for itself and takes its time."""
+
+    @staticmethod
+    def forward(call: Differentiable, *arguments: Argument) -> tuple[torch.Tensor, ...]:  # type: ignore[override]
+        plain = [own.detach() if isinstance(own, torch.Tensor) else own for own in arguments]
+        return tuple(call.forward(plain))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Argument, ...], output: tuple[torch.Tensor, ...]) -> None:
+        call, *arguments = inputs
+        _Followed.keep(ctx, call, arguments, output)
+
     @staticmethod
     def vmap(
         info: Any, in_dims: tuple[int | None, ...], call: Differentiable, *arguments: Argument
@@ -114,6 +130,6 @@ class _Followed(torch.autograd.Function):
                 argument if dimension is None else argument.select(dimension, member)
                 for argument, dimension in zip(arguments, in_dims[1:], strict=True)
             ]
-            results.append(_Followed.apply(call, *own))  # type: ignore[no-untyped-call]
+            results.append(_Transformed.apply(call, *own))  # type: ignore[no-untyped-call]
         stacked = tuple(torch.stack(parts) for parts in zip(*results, strict=True))
         return stacked, (0,) * len(stacked)
