@@ -8,15 +8,20 @@ from dataclasses import replace
 from tc.gradient.images import is_everything, is_one_to_one
 from tc.gradient.reads import read_by
 from tc.gradient.terms import plus
-from tc.language.algebra.rewriting import map_statement, rename
+from tc.language.algebra.extents import named_extent, rename_extent
+from tc.language.algebra.rewriting import map_statement
 from tc.language.program.program import (
+    Expression,
     InRange,
     IteratorReference,
     Program,
     Read,
     Reduction,
     Role,
+    SizeReference,
     Statement,
+    in_terms_of,
+    rebuild,
     walk,
 )
 from tc.language.program.written_elements import is_scatter
@@ -39,11 +44,23 @@ def _without_copies(program: Program, statements: list[Statement]) -> list[State
         copy = statements[position]
         source = _copied(copy, program)
         later = statements[position + 1 :]
-        if source is None or any(statement.target in (source, copy.target) for statement in later):
+        written = {statement.target for statement in later}
+        turned = source is not None and source.subscripts != copy.subscripts
+        if source is None or written & {source.tensor, copy.target} or (turned and _is_measured(program, copy.target)):
             position += 1
             continue
-        statements[position:] = map(_renaming(copy.target, source), later)
+        statements[position:] = map(_reading(copy, source), later)
     return statements
+
+
+def _is_measured(program: Program, tensor: str) -> bool:
+    """Whether extents of a tensor are asked for, as in ``T.0``."""
+    parts = [extent for own in program.tensors for extent in own.shape]
+    for s in program.statements:
+        ends = (end for iterator in s.iterators for end in (iterator.begin, iterator.end))
+        parts += [s.value, *s.subscripts, *s.conditions, *ends]
+    sizes = (own for part in parts for own in walk(part) if isinstance(own, SizeReference))
+    return any((found := named_extent(own)) is not None and found[0] == tensor for own in sizes)
 
 
 def _results_last(program: Program, statements: Sequence[Statement]) -> list[Statement]:
@@ -66,18 +83,37 @@ def _results_last(program: Program, statements: Sequence[Statement]) -> list[Sta
     return [*others, *(s for name in ordered for s in statements if s.target == name)]
 
 
-def _renaming(old: str, new: str) -> Callable[[Statement], Statement]:
-    return lambda statement: map_statement(statement, lambda expression: rename(expression, {old: new}, {}))
+def _reading(copy: Statement, source: Read) -> Callable[[Statement], Statement]:
+    """Reads of a copy as reads of what it is one of."""
+    iterators = [own.name for own in copy.subscripts if isinstance(own, IteratorReference)]
+
+    def change(expression: Expression) -> Expression:
+        found = rebuild(expression, change)
+        match found:
+            case Read(tensor, subscripts) if tensor == copy.target:
+                values = dict(zip(iterators, subscripts, strict=True))
+                return replace(source, subscripts=tuple(in_terms_of(own, values) for own in source.subscripts))
+            case SizeReference():
+                return rename_extent(found, {copy.target: source.tensor}) or found
+            case _:
+                return found
+
+    return lambda statement: map_statement(statement, change)
 
 
-def _copied(statement: Statement, program: Program) -> str | None:
-    """The tensor of which a statement makes a copy that is a temporary, if it does nothing else."""
+def _copied(statement: Statement, program: Program) -> Read | None:
+    """The elements of which a statement makes a copy that is a temporary, if it does nothing else.
+
+    Each element may become several: a row of copies.
+    """
     target, value = program.tensor(statement.target), statement.value
     if not isinstance(value, Read) or statement.reduction is not None or target.role is not Role.TEMPORARY:
         return None
-    source = program.tensor(value.tensor)
-    same = value.subscripts == statement.subscripts and source.type is target.type and source.shape == target.shape
-    return source.name if same and is_everything(statement, target) else None
+    plain = {own.name for own in statement.subscripts if isinstance(own, IteratorReference)}
+    names = [own.name for own in value.subscripts if isinstance(own, IteratorReference)]
+    moved = len(names) == len(value.subscripts) == len(set(names)) and set(names) <= plain
+    same = moved and program.tensor(value.tensor).type is target.type and not statement.blocks
+    return value if same and is_everything(statement, target) and len(plain) == len(statement.subscripts) else None
 
 
 def _in_one_statement(program: Program, statements: Sequence[Statement]) -> list[Statement]:

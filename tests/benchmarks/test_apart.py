@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -10,9 +11,10 @@ import pytest
 from benchmarks.__main__ import UsageError, main
 from benchmarks.apart import CASES, HEADER, Found, least_time, measure_cases
 from benchmarks.apart import main as measure_one
+from benchmarks.problems.backward import BACKWARD, Backward
 from benchmarks.problems.indirect import Histogram, Rows, Sparse
 from benchmarks.problems.recurrent import Heat, Lstm, Paths, SelectiveScan, Task
-from tests.turns import one_in
+from tests.turns import every, one_in
 
 
 def small(case: Task) -> Task:
@@ -48,6 +50,22 @@ def test_contenders_compute_the_same(case: Task) -> None:
     np.testing.assert_allclose(np.asarray(ours), np.asarray(theirs), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("case", every(6, BACKWARD), ids=lambda case: case.name)
+def test_backward_passes_compute_the_same(case: Backward) -> None:
+    pytest.importorskip("torch")
+    shapes: Mapping[str, tuple[int, ...]] = {
+        name: tuple(min(size, 6) for size in shape) for name, shape in case.shapes.items()
+    }
+    if "gamma" in shapes and len(shapes["gamma"]) == 1:
+        shapes = case.shapes  # the peer knows their number of columns
+    least = replace(case, shapes=shapes, indices=dict.fromkeys(case.indices or (), 6))
+    ours, theirs = least.ours()(), least.peer()()
+    assert isinstance(ours, tuple)
+    assert isinstance(theirs, tuple)
+    for own, other in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(own, other, rtol=1e-3, atol=1e-4)
+
+
 def test_the_least_time_of_several_calls_counts() -> None:
     calls: list[int] = []
     assert 0 <= least_time(lambda: calls.append(1), seconds=0) < 1
@@ -72,10 +90,11 @@ def test_the_command_names_what_is_slow(monkeypatch: pytest.MonkeyPatch, capsys:
     monkeypatch.setattr("benchmarks.apart.measure_cases", lambda rounds, names, place: iter(rows))
     with pytest.raises(SystemExit, match=r"^too slow: embedding-10\^6$"):
         main(["apart"])
-    head, first, second = capsys.readouterr().out.splitlines()
+    head, first, second, last = capsys.readouterr().out.splitlines()
     assert head == HEADER
     assert first.split() == [CASES[0].name, "2", "4", "2.00", "1.00"]
     assert second == rows[1].line
+    assert last.split() == ["geometric", "mean", "1.00"]
 
 
 def test_rounds_are_counted_from_one() -> None:

@@ -51,6 +51,33 @@ TEXTS = {
         }
         """,
     ),
+    "the logarithm of a softmax": (
+        """
+        def log_softmax(float(N,D) x) -> (y) {
+            m(n) max=! x(n,d)
+            e(n,d) = exp(x(n,d) - m(n))
+            s(n) +=! e(n,d)
+            y(n,d) = x(n,d) - m(n) - log(s(n))
+        }
+        """,
+        """
+        def log_softmax_gradient(float32(N, D) x, float32(N, D) d_y) -> (d_x) {
+            m(n) max=! x(n, d) where n in 0:N, d in 0:D
+            e(n, d) = exp(x(n, d) - m(n)) where n in 0:N, d in 0:D
+            s(n) +=! e(n, d) where n in 0:N, d in 0:D
+            d_s(n) +=! -(d_y(n, d) / s(n)) where n in 0:N, d in 0:D
+            d_x(n, d) = d_y(n, d) + d_s(n) * e(n, d) where n in 0:N, d in 0:D
+        }
+        """,
+    ),
+    "a loss": (
+        "def loss(float(N,D) y, int32(N) t) -> (l) { l +=! -y(n,t(n)) / N }",
+        """
+        def loss_gradient(float32(N, D) y, int32(N) t, float32() d_l) -> (d_y) {
+            d_y(n, t(n)) +=! -(d_l / float32(N)) where n in 0:N, t(n) in 0:D
+        }
+        """,
+    ),
     "a sigmoid": (
         "def s(float(N) x) -> (y) { y(i) = 1 / (1 + exp(-x(i))) }",
         """
