@@ -44,7 +44,6 @@ class Comprehension:
         siblings: Mapping[str, Definition] | None = None,
         tune: str | Budget | None = None,
         usual: Usual = (),
-        derivation: str = "",
         raw: Program | None = None,
         own: Comprehension | str | None = None,
     ) -> None:
@@ -52,7 +51,6 @@ class Comprehension:
         self._siblings: Final = {definition.interface.name: definition} if siblings is None else siblings
         self._kernels: Final = Kernels(definition, self._siblings, tune, usual)
         self._usual: Final = usual
-        self.derivation: Final = derivation
         # Of a gradient, before the front end has read it: with the extents that tensors were made with.
         self._raw: Final = raw
         # The gradient that the text gives it, or why it has none.
@@ -69,26 +67,34 @@ class Comprehension:
         """What the definition means."""
         return self._definition.program
 
+    @property
+    def derivation(self) -> str:
+        """Of a gradient, its statements in order, each below the rule that made it; empty for others."""
+        if self._raw is None:
+            return ""
+        from tc.gradient.derivation import derivation_of
+
+        return derivation_of(self._raw)
+
     @staticmethod
     def of(
         program: Program,
         usual: Usual = (),
-        derivation: str = "",
         raw: Program | None = None,
         own: Comprehension | str | None = None,
     ) -> Comprehension:
         """The comprehension of a program that was built in Python.
 
-        ``usual``: options of calls that name none.  ``derivation``: what each statement is there for.  ``raw``: what is
-        differentiated instead of the program, which means the same.  ``own``: its gradient, or why it has none.
+        ``usual``: options of calls that name none.  ``raw``: what is differentiated instead of the program, which means
+        the same.  ``own``: its gradient, or why it has none.
         """
-        return Comprehension(Parsed(program), usual=usual, derivation=derivation, raw=raw, own=own)
+        return Comprehension(Parsed(program), usual=usual, raw=raw, own=own)
 
     def __reduce__(
         self,
     ) -> tuple[Callable[..., Comprehension], tuple[object, ...]]:
         # Copies and processes that receive one make kernels of their own.
-        return Comprehension.of, (self.program, self._usual, self.derivation, self._raw, self._own)
+        return Comprehension.of, (self.program, self._usual, self._raw, self._own)
 
     def __repr__(self) -> str:
         arguments, results = ", ".join(self.interface.arguments), ", ".join(self.interface.results)
@@ -143,13 +149,12 @@ class Comprehension:
         ``ties``: who gets the derivative of a maximum or minimum that several terms reach: ``split`` gives them equal
         parts, ``first`` all to the one of the first instance.  GradientError for what has no derivative.
         """
-        from tc.gradient.derivation import derivation_of
 
         def make() -> Comprehension:
             found = self._derivatives.gradient(names, ties)
             if isinstance(self._own, Comprehension) and found.program == self._own.program:
                 return self._own
-            return self._derived(found.program, derivation_of(found.raw), found.raw)
+            return self._derived(found.program, found.raw)
 
         return self._gradients.get((names, ties), make)
 
@@ -163,8 +168,6 @@ class Comprehension:
         other the smallest (a minimum cut over bytes).  ``ties`` and errors as of ``gradient``.  ``only``: of the
         arguments named, those whose adjoints the backward returns.
         """
-        from tc.gradient.derivation import derivation_of
-
         wanted = None if save is None else tuple(save)
 
         def make() -> Pair:
@@ -172,7 +175,7 @@ class Comprehension:
             if found is None:
                 return Pair(self, self.gradient(*(only or names)), ())
             forward = self if found.forward == self.program else self._derived(found.forward)
-            return Pair(forward, self._derived(found.backward, derivation_of(found.raw), found.raw), found.kept)
+            return Pair(forward, self._derived(found.backward, found.raw), found.kept)
 
         return self._pairs.get((names, ties, wanted, tuple(only)), make)
 
@@ -185,8 +188,8 @@ class Comprehension:
         """
         return self._derived(self._derivatives.jvp(names, ties))
 
-    def _derived(self, program: Program, derivation: str = "", raw: Program | None = None) -> Comprehension:
-        return Comprehension.of(program, tuple(map(numerics_alone, self._usual)), derivation, raw)
+    def _derived(self, program: Program, raw: Program | None = None) -> Comprehension:
+        return Comprehension.of(program, tuple(map(numerics_alone, self._usual)), raw)
 
     @property
     def _derivatives(self) -> Derivatives:

@@ -273,7 +273,8 @@ class Sweep:
         waiting = dict.fromkeys(adjoints)
         for statement in statements:
             own = statement.target if statement.target in waiting else None
-            read = [name for name in waiting if name in read_by(statement) or (name == own and statement.blocks)]
+            reads = read_by(statement)
+            read = [name for name in waiting if name in reads or (name == own and statement.blocks)]
             for name in read:
                 del waiting[name]
                 found.insert(_before_block(found, statement), self._zero(self.workspace.tensors[name]))

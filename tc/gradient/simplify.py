@@ -119,35 +119,40 @@ def _copied(statement: Statement, program: Program) -> Read | None:
 def _in_one_statement(program: Program, statements: Sequence[Statement]) -> list[Statement]:
     """Sums to which statements add side by side, without a read or write between, in the last of them."""
     found: list[Statement] = []
+    reads: list[set[str]] = []
     for statement in statements:
-        place = next(
-            (n for n in range(len(found) - 1, -1, -1) if _meets(found[n], statement)),
-            None,
-        )
+        own = read_by(statement)
+        place = _last_written(statement.target, found, reads) if statement.reduction is Reduction.ADD else None
         first = None if place is None else found[place]
         if (
             first is not None
             and place is not None
             and not program.tensor(statement.target).type.is_half  # which would be rounded less often
+            and statement.target not in reads[place] | own
             and _adds_to(first, statement)
-            and not _moves_past(first, found[place + 1 :])
+            and not any(between.target in reads[place] for between in found[place + 1 :])
         ):
             del found[place]
+            own |= reads.pop(place)
             found.append(replace(first, value=plus(first.value, statement.value), origin=statement.origin))
-            continue
-        found.append(statement)
+        else:
+            found.append(statement)
+        reads.append(own)
     return found
 
 
-def _meets(earlier: Statement, statement: Statement) -> bool:
-    """Whether an earlier statement writes the same tensor, or reads it."""
-    return earlier.target == statement.target or statement.target in read_by(earlier)
+def _last_written(tensor: str, statements: Sequence[Statement], reads: Sequence[set[str]]) -> int | None:
+    """Which statement writes a tensor last, if none behind it reads it."""
+    for place in reversed(range(len(statements))):
+        if statements[place].target == tensor:
+            return place
+        if tensor in reads[place]:
+            return None
+    return None
 
 
 def _adds_to(first: Statement, statement: Statement) -> bool:
     """Whether a statement adds, once, to each element that the first one gives or adds to."""
-    if first.target != statement.target or first.target in read_by(first) | read_by(statement):
-        return False
     plain = all(isinstance(own, IteratorReference) for own in statement.subscripts)
     return (
         plain
@@ -160,9 +165,3 @@ def _adds_to(first: Statement, statement: Statement) -> bool:
         and not is_scatter(statement)
         and not any(isinstance(part, InRange) for own in (first, statement) for part in walk(own.value))
     )
-
-
-def _moves_past(first: Statement, between: Sequence[Statement]) -> bool:
-    """Whether something between writes what the first statement reads."""
-    own = read_by(first)
-    return any(statement.target in own for statement in between)
