@@ -17,6 +17,8 @@ from tests.turns import every
 
 # Results that come in are written into, which autograd does not follow.
 FOLLOWED = [case for case in DIFFERENTIABLE if not any(t.in_out for t in in_double(case).interface.tensors)]
+# Small integers are equally near in several places, between which first derivatives jump.
+TIED = {"nearest_codes"}
 # Of more elements, differences by each of them take long; then one direction is checked.
 _MOST = 256
 _MOST_TWICE = 64
@@ -58,7 +60,7 @@ def test_first_derivatives(case: Case) -> None:
     assert torch.autograd.gradcheck(call, tensors, atol=1e-4, rtol=1e-3, fast_mode=count > _MOST)
 
 
-@pytest.mark.parametrize("case", every(60, FOLLOWED), ids=lambda case: case.name)
+@pytest.mark.parametrize("case", every(60, [c for c in FOLLOWED if c.name not in TIED]), ids=lambda case: case.name)
 def test_second_derivatives(case: Case) -> None:
     call, tensors, count = _call(case)
     assert torch.autograd.gradgradcheck(call, tensors, atol=1e-4, rtol=1e-3, fast_mode=count > _MOST_TWICE)

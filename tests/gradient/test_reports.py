@@ -159,3 +159,16 @@ def test_conditions_that_fold_to_ones_on_sizes_are_asked_of_no_call() -> None:
     np.testing.assert_array_equal(d_x, x)
     np.testing.assert_array_equal(d_w, np.zeros(4))
     np.testing.assert_array_equal(as_array(f.jvp("x")(x, w, x)), x)
+
+
+def test_extents_that_only_a_call_knows() -> None:
+    text = """
+    def f(float(N) x) -> (B) {
+        A(i % 4) +=! x(i)
+        B(l) = A(l) * A(l) where l in 0:A.0
+    }"""
+    f = tc.define(text).single()
+    x = np.arange(6, dtype=np.float32)
+    sums = np.array([0 + 4, 1 + 5, 2, 3], np.float32)
+    np.testing.assert_array_equal(as_array(f(x)), sums**2)
+    np.testing.assert_array_equal(as_array(f.gradient()(x, np.ones(4, np.float32))), 2 * sums[[0, 1, 2, 3, 0, 1]])

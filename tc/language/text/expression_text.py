@@ -11,6 +11,7 @@ from tc.base.types import ScalarType
 from tc.grammar import syntax
 from tc.grammar.printer import print_expression
 from tc.grammar.syntax import BinaryOperator, UnaryOperator
+from tc.language.algebra.extents import named_extent
 from tc.language.program.functions import FUNCTIONS
 from tc.language.program.operators import ARITHMETIC, COMPARISONS
 from tc.language.program.program import (
@@ -52,7 +53,10 @@ def value_syntax(expression: Expression) -> syntax.Expression:
         case Literal(value, type):
             number = syntax.Number(int(value) if isinstance(value, bool) else value, NOWHERE)
             return number if type in _BARE_TYPES else _apply(type.value, number)
-        case IteratorReference(name) | SizeReference(name) | ScalarReference(name, _):
+        case SizeReference(name):
+            extent = named_extent(expression)
+            return syntax.Name(name, NOWHERE) if extent is None else syntax.Extent(*extent, NOWHERE)
+        case IteratorReference(name) | ScalarReference(name, _):
             return syntax.Name(name, NOWHERE)
         case Read(tensor, subscripts):
             return _apply(tensor, *map(index_syntax, subscripts)) if subscripts else syntax.Name(tensor, NOWHERE)
