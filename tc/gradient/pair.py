@@ -58,6 +58,9 @@ def derived_pair(
     else:
         _require(program, save, tuple(computed))
         chosen = set(save)
+    unknown = next((name for name in only if name not in wanted), None)
+    if unknown is not None:
+        raise GradientError(Diagnostic(f"`{unknown}` is not among the arguments asked for: {', '.join(wanted)}"))
     asked = tuple(own for name, own in zip(wanted, swept.results, strict=True) if not only or name in only)
     own = needed_for(joint.statements, asked, chosen)
     read = {name for statement in own for name in read_by(statement)}

@@ -20,9 +20,9 @@ from tc.language.program.written_elements import is_scatter
 _SIZE: Final = 16
 # How often bytes count that are kept beside arguments and results: written, read, and held.
 _KEPT: Final = 4
-# Capacities are int32; a path of this one is never cut.
+# Capacities and their sums are int32; a path of this one is never cut.
 _ENDLESS: Final = 1 << 30
-_MOST: Final = 1 << 24
+_MOST: Final = 1 << 22
 
 
 def smallest_cut(program: Program, forward: Sequence[str], free: Collection[str], needed: Collection[str]) -> set[str]:

@@ -140,6 +140,12 @@ def test_some_of_the_adjoints() -> None:
     assert pair.backward.interface.arguments == ("A", "B", "d_C")
 
 
+def test_some_of_the_adjoints_are_of_those_asked_for() -> None:
+    f = tc.define(SOFTMAX).single()
+    with pytest.raises(tc.GradientError, match="`s` is not among the arguments asked for: x"):
+        f.with_gradient("x", only=("s",))
+
+
 def test_values_to_save_are_values_of_the_definition() -> None:
     f = tc.define(SOFTMAX).single()
     with pytest.raises(tc.GradientError, match="`z` cannot be saved by `softmax`: it computes m, e, s, y"):
