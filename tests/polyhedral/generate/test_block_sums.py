@@ -22,9 +22,12 @@ from tc.polyhedral.ir.loops import (
     Loop,
     LoopTree,
 )
+from tc.polyhedral.pipeline import map_program
 from tc.polyhedral.proof.verify_blocks import prove_blocks
 from tc.reference.compare import compare
+from tc.targets.options import CpuOptions
 from tests.polyhedral.generate.sums import SUMS, changed, program_of
+from tests.polyhedral.support import machine_for, specialized
 from tests.translated import translated
 
 
@@ -42,6 +45,29 @@ def test_long_sums_are_cut_into_runs(name: str) -> None:
     most = MOST if name in ("of products", "of a step", "of a thread") else MOST_PLAIN
     assert runs
     assert all(loop.step * max(fold.every for fold in loop.folds) <= most for loop in runs)
+
+
+TWO_TILES = """
+def f(float(M,N) x, float(M,N) y, float(M) w) -> (t,s) {
+    r(m) = rsqrt(w(m) * w(m) + 1)
+    t(n) +=! x(m,n) * ((y(m,n) - w(m)) * r(m))
+    s(n) +=! x(m,n)
+}"""
+
+
+def test_sums_in_the_same_loops_are_cut_together() -> None:
+    """With runs of the shorter one: to cut the runs of one once more for the other would not be the same loops."""
+    shapes = ((1_001, 128), (1_001, 128), (1_001,))
+    program = map_program(specialized(TWO_TILES, shapes), CpuOptions(), machine_for(CpuOptions())).loops
+    root = block_sums(program).root
+    prove_blocks(program, root)
+    assert [len(loop.totals) for loop in loops_in(root) if loop.totals] == [2] * 2
+    f = tc.define(TWO_TILES).single()
+    arrays = [np.random.default_rng(0).standard_normal(shape).astype(np.float32) for shape in shapes]
+    found = f(*arrays)
+    assert isinstance(found, tuple)
+    for own, expected in zip(found, f.oracle(*arrays).values(), strict=True):
+        assert compare(expected, np.asarray(own)).ok
 
 
 def without_totals(loop: Loop) -> Loop:
