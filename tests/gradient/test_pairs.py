@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tc
+from tc.runtime.frameworks.numpy_arrays import numpy_dtype
 from tests.comprehensions.case import Argument, Case
 from tests.gradient.differences import Array, as_tuple, is_floating
 from tests.gradient.differentiable import DIFFERENTIABLE, in_double, least_sizes, wide
@@ -194,3 +195,70 @@ def test_maxima_that_cancel_out_have_no_adjoint(text: str) -> None:
 )
 def test_maxima_that_do_not_cancel_out_have_one(text: str) -> None:
     assert "ties" in str(tc.define(text).gradient())
+
+
+@pytest.mark.parametrize("case", every(12, DIFFERENTIABLE), ids=lambda case: case.name)
+def test_bits_do_not_depend_on_the_number_of_threads(case: Case) -> None:
+    definitions = tc.define(case.text)
+    f = definitions.single() if case.definition is None else definitions[case.definition]
+    rng = np.random.default_rng(3)
+    inputs, outputs = case.make_inputs(rng, least_sizes(case)), case.make_outputs(rng, least_sizes(case))
+    gradient = f.gradient()
+    types = {tensor.name: tensor.type for tensor in f.program.tensors}
+    shapes = f.output_shapes(*inputs.values())
+    weights = [
+        rng.standard_normal(shape).astype(numpy_dtype(types[name]))
+        for name, shape in shapes.items()
+        if types[name].is_floating
+    ]
+    values = (*inputs.values(), *outputs.values(), *weights)
+    first = as_tuple(gradient(*values, options=tc.CpuOptions(threads=1)))
+    for threads in (2, 4):
+        again = as_tuple(gradient(*values, options=tc.CpuOptions(threads=threads)))
+        for own, other in zip(first, again, strict=True):
+            assert own.tobytes() == other.tobytes()
+
+
+# Large enough that cores share the work.
+LARGE = {
+    "softmax": (SOFTMAX, ((300, 400),)),
+    "columns": ("def f(float(N,D) x, float(D) g) -> (y) { y(n,d) = x(n,d) * g(d) * g(d) }", ((500, 300), (300,))),
+    "rows of a table": (
+        "def f(float(E,D) T, int32(B,K) I) -> (O) { O(b,d) +=! T(I(b,k),d) }",
+        ((100, 64), (60, 20)),
+    ),
+    "convolution": (
+        "def f(float(N,C,H,W) I, float(F,C,3,3) K) -> (O) { O(n,f,h,w) +=! I(n,c,h+i,w+j) * K(f,c,i,j) }",
+        ((4, 8, 20, 20), (8, 8, 3, 3)),
+    ),
+    "recurrence": (
+        (
+            "def f(float(T,B,D) x, float(B,D) a) -> (h) "
+            "{ h(0,b,d) = x(0,b,d) for t in 1:T { h(t,b,d) = a(b,d) * h(t-1,b,d) + x(t,b,d) } }"
+        ),
+        ((40, 30, 50), (30, 50)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_cores_that_share_gradients_compute_the_same_bits(name: str) -> None:
+    text, shapes = LARGE[name]
+    f = tc.define(text).single()
+    rng = np.random.default_rng(0)
+    types = {tensor.name: tensor.type for tensor in f.program.tensors}
+    arguments = [
+        rng.standard_normal(shape).astype(np.float32)
+        if types[own].is_floating
+        else rng.integers(0, 100, shape, np.int32)
+        for own, shape in zip(f.program.arguments, shapes, strict=True)
+    ]
+    (shape,) = f.output_shapes(*arguments).values()
+    values = (*arguments, rng.standard_normal(shape).astype(np.float32))
+    gradient = f.gradient()
+    alone, *others = (
+        [own.tobytes() for own in as_tuple(gradient(*values, options=tc.CpuOptions(threads=threads)))]
+        for threads in (1, 2, 4)
+    )
+    assert "parallel_for" in str(gradient.compile(*values, options=tc.CpuOptions(threads=2)).source)
+    assert all(own == alone for own in others)
