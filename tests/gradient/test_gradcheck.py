@@ -54,13 +54,13 @@ def _requires(value: object) -> bool:
     return isinstance(value, torch.Tensor) and value.requires_grad
 
 
-@pytest.mark.parametrize("case", every(25, FOLLOWED), ids=lambda case: case.name)
+@pytest.mark.parametrize("case", every(60, FOLLOWED), ids=lambda case: case.name)
 def test_first_derivatives(case: Case) -> None:
     call, tensors, count = _call(case)
     assert torch.autograd.gradcheck(call, tensors, atol=1e-4, rtol=1e-3, fast_mode=count > _MOST)
 
 
-@pytest.mark.parametrize("case", every(60, [c for c in FOLLOWED if c.name not in TIED]), ids=lambda case: case.name)
+@pytest.mark.parametrize("case", every(120, [c for c in FOLLOWED if c.name not in TIED]), ids=lambda case: case.name)
 def test_second_derivatives(case: Case) -> None:
     call, tensors, count = _call(case)
     assert torch.autograd.gradgradcheck(call, tensors, atol=1e-4, rtol=1e-3, fast_mode=count > _MOST_TWICE)

@@ -24,7 +24,7 @@ def softmax(float(N,D) x) -> (y) {
 }"""
 
 
-@pytest.mark.parametrize("case", every(8, DIFFERENTIABLE), ids=lambda case: case.name)
+@pytest.mark.parametrize("case", every(16, DIFFERENTIABLE), ids=lambda case: case.name)
 def test_pairs_agree_with_definitions_and_their_gradients(case: Case) -> None:
     f = in_double(case)
     rng = np.random.default_rng(1)
@@ -197,7 +197,7 @@ def test_maxima_that_do_not_cancel_out_have_one(text: str) -> None:
     assert "ties" in str(tc.define(text).gradient())
 
 
-@pytest.mark.parametrize("case", every(12, DIFFERENTIABLE), ids=lambda case: case.name)
+@pytest.mark.parametrize("case", every(40, DIFFERENTIABLE), ids=lambda case: case.name)
 def test_bits_do_not_depend_on_the_number_of_threads(case: Case) -> None:
     definitions = tc.define(case.text)
     f = definitions.single() if case.definition is None else definitions[case.definition]
