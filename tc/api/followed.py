@@ -34,9 +34,7 @@ class Definition(Protocol):
     def gradient(self, *names: str) -> Definition:
         """Its gradient by the arguments named."""
 
-    def with_gradient(
-        self, *names: str, save: Sequence[str] | None = None, only: Sequence[str] = ()
-    ) -> tuple[Definition, Definition, tuple[str, ...]]:
+    def with_gradient(self, *names: str, only: Sequence[str] = ()) -> tuple[Definition, Definition, tuple[str, ...]]:
         """Itself, its gradient by the arguments named (``only``: by some of them), and what these share."""
 
 
@@ -167,7 +165,7 @@ def _shared(
     def backward(asked: Sequence[str], values: Mapping[str, object], adjoints: Sequence[object]) -> object:
         gradient, taken = pulled_back, kept
         if tuple(asked) != names:
-            _, gradient, taken = definition.with_gradient(*names, save=kept, only=asked)
+            _, gradient, taken = definition.with_gradient(*names, only=asked)
         given = (values[name] for name in (*definition.interface.arguments, *taken))
         return gradient(*given, *adjoints, target=target, options=inherited)
 

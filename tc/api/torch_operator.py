@@ -49,9 +49,7 @@ class Definition(Protocol):
     def gradient(self, *names: str) -> Definition:
         """Its gradient by the arguments named."""
 
-    def with_gradient(
-        self, *names: str, save: Sequence[str] | None = None, only: Sequence[str] = ()
-    ) -> tuple[Definition, Definition, tuple[str, ...]]:
+    def with_gradient(self, *names: str, only: Sequence[str] = ()) -> tuple[Definition, Definition, tuple[str, ...]]:
         """Itself, its gradient by the arguments named (``only``: by some of them), and what these share."""
 
 
@@ -98,10 +96,10 @@ class _Operator:
         count = len(self.definition.interface.results)
         if forward is self.definition:
             _opaque(forward, self.namespace, self.name)
-            self.differentiable(self.name, kept)
+            self.differentiable(self.name, forward.interface.results, kept)
             return
         inner = _opaque(forward, self.namespace, f"{self.name}_forward")
-        self.differentiable(f"{self.name}_forward", kept)
+        self.differentiable(f"{self.name}_forward", forward.interface.results, kept)
 
         def composed(*arguments: Value) -> Value:
             results = inner(*arguments)[:count]
@@ -112,9 +110,9 @@ class _Operator:
         library.impl(self.name, composed, "CompositeImplicitAutograd")  # type: ignore[no-untyped-call]
         _batched(composed, count, self.namespace, self.name)
 
-    def differentiable(self, name: str, kept: Sequence[str]) -> None:
-        """Registers the backward pass of an operator that returns what is kept."""
-        own, results = self.definition.interface, _results(name, self.definition, self.name)
+    def differentiable(self, name: str, results: Sequence[str], kept: Sequence[str]) -> None:
+        """Registers the backward pass of an operator, among whose results is what is kept."""
+        own = self.definition.interface
         floating = [own.tensor(result).type.is_floating for result in own.results]
 
         def setup(ctx: Any, inputs: tuple[Value, ...], output: Value) -> None:
@@ -163,7 +161,7 @@ class _Operator:
             name = f"{self.name}_gradient{suffix}"
             values = (*arguments, *given)
         else:
-            _, gradient, taken = self.definition.with_gradient(*every, save=kept or None, only=names)
+            _, gradient, taken = self.definition.with_gradient(*every, only=names)
             name = f"{self.name}_backward{suffix}"
             values = (*arguments, *(saved[kept.index(own)] for own in taken), *given)
         packet = getattr(torch.ops, self.namespace)
@@ -174,14 +172,6 @@ class _Operator:
                 _opaque(gradient, self.namespace, name)
         results = getattr(packet, name)(*values)
         return results if isinstance(results, tuple | list) else (results,)
-
-
-def _results(name: str, definition: Definition, own: str) -> Sequence[str]:
-    """What an operator returns by name: the definition, or its forward."""
-    if name == own:
-        return definition.interface.results
-    forward, _, _ = definition.with_gradient(*_floating(definition.interface))
-    return forward.interface.results
 
 
 def _floating(interface: Interface) -> tuple[str, ...]:

@@ -65,6 +65,16 @@ def test_pytorch_takes_it_too() -> None:
     assert torch.autograd.grad(result.sum(), x)[0].tolist() == [1, 1, 1]
 
 
+def test_pytorch_takes_some_of_its_results() -> None:
+    mul = DEFINITIONS["mul"]
+    operator = mul.torch_op("tests::mul_with_its_own_gradient")
+    for call in (mul, operator):
+        x, w = torch.tensor(X, requires_grad=True), torch.ones(3, requires_grad=True)
+        result = call(x, w)
+        assert isinstance(result, tuple)
+        assert torch.autograd.grad(result[0].sum(), w)[0].tolist() == (100 * X).tolist()
+
+
 def test_copies_keep_it() -> None:
     copy = pickle.loads(pickle.dumps(DEFINITIONS["clip"]))
     np.testing.assert_array_equal(as_array(copy.gradient()(X, 1.0, ONES)), ONES)
