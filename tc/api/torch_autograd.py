@@ -10,6 +10,8 @@ from typing import Any, Protocol, TypeAlias
 
 import torch
 
+from tc.api.torch_batches import by_members, whole_adjoints
+
 # What a call takes: tensors, and what scalars may be.
 Argument: TypeAlias = Any
 
@@ -88,14 +90,7 @@ class _Followed(torch.autograd.Function):
             name if is_needed else None for name, is_needed in zip(call.tensors, ctx.needs_input_grad[1:], strict=True)
         ]
         names = [name for name in needed if name is not None]
-        # Expanded ones, as of a sum, would be other kernels than those that were tuned.
-        given = [
-            torch.zeros(shape, dtype=dtype, device=device) if own is None else own.contiguous()
-            for own, (shape, dtype, device), is_floating in zip(
-                adjoints[: len(call.floating)], ctx.shapes, call.floating, strict=True
-            )
-            if is_floating
-        ]
+        given = whole_adjoints(adjoints, ctx.shapes, call.floating)
         if not names:
             return None, *(None for _ in needed)
         if torch.is_grad_enabled():  # what is kept has no graph of its own
@@ -124,12 +119,10 @@ class _Transformed(_Followed):
         info: Any, in_dims: tuple[int | None, ...], call: Differentiable, *arguments: Argument
     ) -> tuple[tuple[torch.Tensor, ...], tuple[int, ...]]:
         """One call for each member of a batch."""
-        results = []
-        for member in range(info.batch_size):
-            own = [
-                argument if dimension is None else argument.select(dimension, member)
-                for argument, dimension in zip(arguments, in_dims[1:], strict=True)
-            ]
-            results.append(_Transformed.apply(call, *own))  # type: ignore[no-untyped-call]
-        stacked = tuple(torch.stack(parts) for parts in zip(*results, strict=True))
-        return stacked, (0,) * len(stacked)
+        results = by_members(
+            lambda *own: _Transformed.apply(call, *own),  # type: ignore[no-untyped-call]
+            info.batch_size,
+            in_dims[1:],
+            arguments,
+        )
+        return results, (0,) * len(results)

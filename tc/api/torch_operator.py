@@ -15,6 +15,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 import torch
 
+from tc.api.torch_batches import by_members, whole_adjoints
 from tc.api.torch_shapes import result_shapes
 from tc.base.errors import GradientError, OptionsError
 from tc.base.frozen import frozen
@@ -133,11 +134,7 @@ class _Operator:
                 arguments[place] = tensor
             needs = zip(own.arguments, ctx.needs_input_grad, strict=True)
             names = [name for name, is_needed in needs if is_needed and name in _floating(own)]
-            given = [
-                torch.zeros(shape, dtype=dtype, device=device) if adjoint is None else adjoint.contiguous()
-                for adjoint, (shape, dtype, device), is_own in zip(adjoints, ctx.like, floating, strict=False)
-                if is_own
-            ]
+            given = whole_adjoints(adjoints, ctx.like, floating)
             found = iter(self.adjoints(names, arguments, kept, saved[len(ctx.places) :], given))
             return tuple(next(found) if name in names else None for name in own.arguments)
 
@@ -176,10 +173,8 @@ class _Operator:
 
 def _floating(interface: Interface) -> tuple[str, ...]:
     """The arguments that have a gradient, if a result has one."""
-    if not any(interface.tensor(name).type.is_floating for name in interface.results):
-        return ()
-    types = {tensor.name: tensor.type for tensor in interface.tensors}
-    return tuple(name for name in interface.arguments if name in types and types[name].is_floating)
+    has_gradients = any(interface.tensor(name).type.is_floating for name in interface.results)
+    return interface.floating if has_gradients else ()
 
 
 def _opaque(definition: Definition, namespace: str, name: str) -> Callable[..., Value]:
@@ -207,16 +202,12 @@ def _batched(operator: Callable[..., Value], count: int, namespace: str, name: s
     """Lets ``torch.vmap`` call an operator with ``count`` results for each member of a batch."""
 
     def vmap(info: Any, in_dims: tuple[int | None, ...], *arguments: Value) -> tuple[Value, Value]:
-        results = []
-        for member in range(info.batch_size):
-            own = (
-                value if dimension is None else value.select(dimension, member)
-                for value, dimension in zip(arguments, in_dims, strict=True)
-            )
-            results.append(operator(*own))
-        if count == 1:
-            return torch.stack(results), 0
-        return tuple(torch.stack(parts) for parts in zip(*results, strict=True)), (0,) * count
+        def call(*own: Value) -> tuple[Value, ...]:
+            found = operator(*own)
+            return (found,) if count == 1 else tuple(found)
+
+        results = by_members(call, info.batch_size, in_dims, arguments)
+        return (results[0], 0) if count == 1 else (results, (0,) * count)
 
     torch.library.register_vmap(f"{namespace}::{name}", vmap, lib=_library(namespace))
 

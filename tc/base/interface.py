@@ -53,6 +53,12 @@ class Interface:
         raise KeyError(name)
 
     @property
+    def floating(self) -> tuple[str, ...]:
+        """The arguments that may have a gradient: floating tensors."""
+        own = {tensor.name for tensor in self.tensors if tensor.type.is_floating}
+        return tuple(name for name in self.arguments if name in own)
+
+    @property
     def structural(self) -> frozenset[str]:
         """The scalars that kernels are made for the values of."""
         return frozenset(scalar.name for scalar in self.scalars if scalar.structural)

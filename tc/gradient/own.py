@@ -16,7 +16,7 @@ from tc.language.program.program import Program
 def require_gradient(definition: Interface, gradient: Interface) -> None:
     """GradientError for a definition that is no gradient of another one, by what it takes and returns."""
     results = [definition.tensor(name) for name in definition.results]
-    floating = [name for name in definition.arguments if _is_floating(definition, name)]
+    floating = definition.floating
     taken = [*(_described(definition, name) for name in definition.arguments), *map(_kind, filter(_floats, results))]
     given = [_described(definition, name) for name in floating]
     own = [_described(gradient, name) for name in gradient.arguments]
@@ -32,10 +32,6 @@ def require_gradient(definition: Interface, gradient: Interface) -> None:
 
 def _floats(tensor: TensorParameter) -> bool:
     return tensor.type.is_floating
-
-
-def _is_floating(interface: Interface, name: str) -> bool:
-    return any(tensor.name == name and tensor.type.is_floating for tensor in interface.tensors)
 
 
 def _described(interface: Interface, name: str) -> str:

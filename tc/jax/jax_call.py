@@ -11,7 +11,6 @@ import numpy as np
 from tc.api.comprehension import Comprehension
 from tc.api.definitions import Definitions
 from tc.base.errors import ArgumentError
-from tc.base.interface import Interface
 from tc.base.types import ScalarType
 from tc.runtime.frameworks.numpy_arrays import numpy_dtype
 
@@ -54,7 +53,7 @@ def call(definition: Definitions | Comprehension) -> Callable[..., Any]:
 def _differentiable(f: Comprehension, fixed: dict[str, Any]) -> Callable[..., tuple[Array, ...]]:
     """The results for the arguments that are not fixed, with the gradient of the definition."""
     interface = f.interface
-    names = _floating(interface)
+    names = interface.floating
 
     @jax.custom_vjp  # type: ignore[untyped-decorator]
     def run(*moving: Array) -> tuple[Array, ...]:
@@ -125,8 +124,3 @@ def _named(f: Comprehension, values: Sequence[Any]) -> list[tuple[str, Any]]:
 def _as(value: Any, type: ScalarType, is_scalar: bool) -> Any:
     array = np.asarray(value)
     return array.item() if is_scalar else np.ascontiguousarray(array, numpy_dtype(type))
-
-
-def _floating(interface: Interface) -> tuple[str, ...]:
-    types = {tensor.name: tensor.type for tensor in interface.tensors}
-    return tuple(name for name in interface.arguments if name in types and types[name].is_floating)
