@@ -8,6 +8,7 @@ import math
 import numpy as np
 
 import tc
+from tc.runtime.frameworks.numpy_arrays import numpy_dtype
 from tests.comprehensions.case import Argument, Array, Case, Sizes
 from tests.comprehensions.corpus import CASES
 from tests.gradient.differences import is_floating, tensors_of, widened
@@ -48,6 +49,22 @@ def wide(name: str, value: Argument | Array, comprehension: tc.Comprehension) ->
     tensors = {tensor.name: tensor.type for tensor in comprehension.program.tensors}
     is_wide = name in tensors and tensors[name].is_floating
     return np.asarray(value, np.float64) if is_wide else value
+
+
+def gradient_call(case: Case, seed: int) -> tuple[tc.Comprehension, tuple[Argument | Array, ...]]:
+    """The gradient of a definition in its own types, and arguments for it."""
+    definitions = tc.define(case.text)
+    f = definitions.single() if case.definition is None else definitions[case.definition]
+    rng = np.random.default_rng(seed)
+    inputs, outputs = case.make_inputs(rng, least_sizes(case)), case.make_outputs(rng, least_sizes(case))
+    types = {tensor.name: tensor.type for tensor in f.program.tensors}
+    shapes = f.output_shapes(*inputs.values())
+    adjoints = (
+        rng.standard_normal(shape).astype(numpy_dtype(types[name]))
+        for name, shape in shapes.items()
+        if types[name].is_floating
+    )
+    return f.gradient(), (*inputs.values(), *outputs.values(), *adjoints)
 
 
 DIFFERENTIABLE = [case for case in CASES if _is_differentiable(case) and case.name not in {*REFUSED, *JUMPING}]

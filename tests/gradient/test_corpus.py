@@ -10,11 +10,10 @@ import pytest
 
 import tc
 from tc.reference.compare import compare
-from tc.runtime.frameworks.numpy_arrays import numpy_dtype
 from tests.comprehensions.case import Argument, Case
 from tests.comprehensions.corpus import CASES
 from tests.gradient.differences import as_tuple, assert_derivatives
-from tests.gradient.differentiable import DIFFERENTIABLE, REFUSED, in_double, least_sizes, wide
+from tests.gradient.differentiable import DIFFERENTIABLE, REFUSED, gradient_call, in_double, least_sizes, wide
 from tests.turns import every
 
 
@@ -36,19 +35,7 @@ def test_derivatives_agree_with_differences(case: Case) -> None:
 @pytest.mark.parametrize("case", every(15, DIFFERENTIABLE), ids=lambda case: case.name)
 def test_kernels_of_gpus_agree_with_the_oracle(case: Case) -> None:
     """In the types of the definition, on the emulator."""
-    definitions = tc.define(case.text)
-    definition = definitions.single() if case.definition is None else definitions[case.definition]
-    gradient = definition.gradient()
-    rng = np.random.default_rng(2)
-    inputs, outputs = case.make_inputs(rng, least_sizes(case)), case.make_outputs(rng, least_sizes(case))
-    types = {tensor.name: tensor.type for tensor in definition.program.tensors}
-    shapes = definition.output_shapes(*inputs.values())
-    weights = [
-        rng.standard_normal(shape).astype(numpy_dtype(types[name]))
-        for name, shape in shapes.items()
-        if types[name].is_floating
-    ]
-    values = (*inputs.values(), *outputs.values(), *weights)
+    gradient, values = gradient_call(case, seed=2)
     found = as_tuple(gradient(*values, target="emulator"))
     for (name, expected), result in zip(gradient.oracle(*values).items(), found, strict=True):
         comparison = compare(expected, result)

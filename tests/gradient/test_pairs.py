@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 import tc
-from tc.runtime.frameworks.numpy_arrays import numpy_dtype
 from tests.comprehensions.case import Argument, Case
 from tests.gradient.differences import Array, as_tuple, is_floating
-from tests.gradient.differentiable import DIFFERENTIABLE, in_double, least_sizes, wide
+from tests.gradient.differentiable import DIFFERENTIABLE, gradient_call, in_double, least_sizes, wide
 from tests.turns import every
 
 SOFTMAX = """
@@ -199,19 +198,7 @@ def test_maxima_that_do_not_cancel_out_have_one(text: str) -> None:
 
 @pytest.mark.parametrize("case", every(40, DIFFERENTIABLE), ids=lambda case: case.name)
 def test_bits_do_not_depend_on_the_number_of_threads(case: Case) -> None:
-    definitions = tc.define(case.text)
-    f = definitions.single() if case.definition is None else definitions[case.definition]
-    rng = np.random.default_rng(3)
-    inputs, outputs = case.make_inputs(rng, least_sizes(case)), case.make_outputs(rng, least_sizes(case))
-    gradient = f.gradient()
-    types = {tensor.name: tensor.type for tensor in f.program.tensors}
-    shapes = f.output_shapes(*inputs.values())
-    weights = [
-        rng.standard_normal(shape).astype(numpy_dtype(types[name]))
-        for name, shape in shapes.items()
-        if types[name].is_floating
-    ]
-    values = (*inputs.values(), *outputs.values(), *weights)
+    gradient, values = gradient_call(case, seed=3)
     first = as_tuple(gradient(*values, options=tc.CpuOptions(threads=1)))
     for threads in (2, 4):
         again = as_tuple(gradient(*values, options=tc.CpuOptions(threads=threads)))
