@@ -18,7 +18,7 @@ What cannot be cut, since its elements are too many to be kept beside, is named;
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final, assert_never
 
@@ -216,8 +216,12 @@ class _Sums:
         fixed = self.choosing(loop, name, path, buffers[name])
         if fixed is None or loop.iterator in fixed:
             return None
+        loops = list(_loops_in(loop))
+        if any(own.folds for own in loops):
+            return None  # runs for other sums are not cut once more
         inside = {instance.statement for instance in instances_in(loop)}
-        others = sorted(own for own in buffers.keys() & inside - {name} if not self.has_total(loop, own))
+        done = {total.statement for own in loops for total in own.totals}
+        others = sorted(buffers.keys() & inside - done - {name})
         names = [name, *(own for own in others if self.choosing(loop, own, path, buffers[own]) == fixed)]
         products = {own: is_product_of_two(self.bodies[own].value) for own in names}
         nest = _Nest(
@@ -226,8 +230,6 @@ class _Sums:
             min(most_additions(self.bodies[own]) for own in names),
             min(MOST if products[own] else _run_length(self.bodies[own]) for own in names),
         )
-        if _is_cut(loop):
-            return None
         cut, _ = self.cut(loop, nest, path.ranges)
         assert isinstance(cut, Loop)
         folds = _folds(cut, path.ranges)
@@ -254,22 +256,6 @@ class _Sums:
                 single = frozenset(iterator for iterator, shared in chosen.items() if shared == 1)
                 moving = single if moving is None else moving & single
         return moving
-
-    def has_total(self, tree: LoopTree, name: str) -> bool:
-        """Whether a loop inside has totals of a statement."""
-        match tree:
-            case Leaf():
-                return False
-            case Block(children):
-                return any(self.has_total(child, name) for child in children)
-            case Guard(_, then, otherwise):
-                return any(self.has_total(part, name) for part in (then, otherwise) if part is not None)
-            case Allocation(_, body):
-                return self.has_total(body, name)
-            case Loop(totals=totals, body=body):
-                return any(total.statement == name for total in totals) or self.has_total(body, name)
-            case _:
-                assert_never(tree)
 
     def cut(self, tree: LoopTree, nest: _Nest, ranges: Ranges) -> tuple[LoopTree, Added]:
         """The loops with folds, and how many additions to one element may follow the last of these."""
@@ -334,19 +320,22 @@ class _Sums:
         return Loop(begin.name, loop.lower, loop.upper, step, LoopKind.SEQUENTIAL, inner, loop.totals, folds)
 
 
-def _is_cut(tree: LoopTree) -> bool:
-    """Whether there are runs for other sums, which are not cut once more."""
+def _loops_in(tree: LoopTree) -> Iterator[Loop]:
     match tree:
         case Leaf():
-            return False
+            return
         case Block(children):
-            return any(map(_is_cut, children))
+            for child in children:
+                yield from _loops_in(child)
         case Guard(_, then, otherwise):
-            return any(_is_cut(part) for part in (then, otherwise) if part is not None)
+            yield from _loops_in(then)
+            if otherwise is not None:
+                yield from _loops_in(otherwise)
         case Allocation(_, body):
-            return _is_cut(body)
-        case Loop(folds=folds, body=body):
-            return bool(folds) or _is_cut(body)
+            yield from _loops_in(body)
+        case Loop(body=body):
+            yield tree
+            yield from _loops_in(body)
         case _:
             assert_never(tree)
 
