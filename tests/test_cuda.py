@@ -220,6 +220,26 @@ def test_what_nvrtc_refuses_is_shown() -> None:
     assert log.startswith("kernel.cu(1): error")
 
 
+def test_what_nvrtc_has_kept_is_compiled_anew_for_the_assemblers_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there is a driver, NVRTC takes a source it knows from a cache of its own, with an empty log."""
+    from cuda.bindings import nvrtc
+
+    given: list[list[bytes]] = []
+
+    def compile_program(program: object, count: int, flags: list[bytes]) -> object:
+        given.append(flags)
+        return as_it_is(program, count, flags)
+
+    as_it_is = nvrtc.nvrtcCompileProgram
+    monkeypatch.setattr(nvrtc, "nvrtcCompileProgram", compile_program)
+    monkeypatch.setattr(
+        "tc.runtime.cuda.nvrtc.kernel_uses", lambda log: kernel_uses(log) if b"--no-cache" in given[-1] else {}
+    )
+    binary = compile_cuda('extern "C" __global__ void f(float *a) { a[0] += 1; }', "sm_90")
+    assert set(binary.kernels) == {"f"}
+    assert len(given) == 2
+
+
 def test_the_binary_is_waited_for() -> None:
     with compiling_cuda('extern "C" __global__ void nothing() {}', "sm_90") as finished:
         assert set(finished().kernels) == {"nothing"}

@@ -65,6 +65,8 @@ class Backward:
     def _call(self, function: Peer, place: Place) -> Callable[[], object]:
         import torch
 
+        # As in all measurements, products are those of float32.
+        torch.backends.cudnn.allow_tf32 = False
         arguments = self._arguments(place)
         floating = [name for name, value in arguments.items() if value.is_floating_point()]
         for name in self.wanted or floating:
@@ -76,7 +78,8 @@ class Backward:
             return found if isinstance(found, tuple) else (found,)
 
         results = run()
-        weights = [torch.ones_like(result) for result in results]
+        torch.manual_seed(SEED)
+        weights = [torch.randn_like(result) for result in results]
         if self.forward:
             return lambda: torch.autograd.grad(run(), learned, weights)
         return lambda: torch.autograd.grad(results, learned, weights, retain_graph=True)

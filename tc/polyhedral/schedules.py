@@ -90,27 +90,32 @@ class Schedules:
         between_kernels = frozenset[str]()
         parts: dict[str, str] = {}
         found = self._contracted(plan, context)
-        among = frozenset(s.name for s in found.program.statements) if plan.among is None else plan.among
-        whose = {Whose.REDUCTIONS: among}
-        for step in plan.steps:
-            changed, splits = split_reductions(found, step.parts, whose[step.whose], step.dealing)
-            if step.required and not splits:
-                name = "split_k_blocks" if step.dealing is Dealing.RUNS else "split_k_threads"
+        missing: dict[str, int] = {}
+        for group in plan.groups:
+            every = (statement.name for statement in found.program.statements)
+            whose = {Whose.REDUCTIONS: frozenset(every) if group.among is None else group.among}
+            for step in group.steps:
+                changed, splits = split_reductions(found, step.parts, whose[step.whose], step.dealing)
+                if step.required:
+                    name = "split_k_blocks" if step.dealing is Dealing.RUNS else "split_k_threads"
+                    missing[name] = 0 if splits else missing.get(name, step.parts)
+                prove_split(found.program, changed.program, splits, context)
+                found = changed
+                totals = frozenset(done.total for done in splits)
+                if step.dealing is Dealing.RUNS:
+                    whose[Whose.ACROSS_BLOCKS] = totals
+                    names = {done.statement for done in splits}
+                    between_kernels |= {s.target for s in found.program.statements if s.name in names}
+                    parts |= {done.statement: done.part for done in splits}
+                else:
+                    whose[Whose.TOTALS] = totals
+                    parts |= {done.total: parts[done.statement] for done in splits if done.statement in parts}
+        for name, asked in missing.items():
+            if asked:
                 raise OptionsError(
-                    f"{name} asks for {step.parts} partial results, but no reduction of {found.program.name} has a "
-                    "loop that always has more iterations than that; make it smaller, or leave it out"
+                    f"{name} asks for {asked} partial results, but no reduction of {found.program.name} has a loop "
+                    "that always has more iterations than that; make it smaller, or leave it out"
                 )
-            prove_split(found.program, changed.program, splits, context)
-            found = changed
-            totals = frozenset(done.total for done in splits)
-            if step.dealing is Dealing.RUNS:
-                whose[Whose.ACROSS_BLOCKS] = totals
-                names = {done.statement for done in splits}
-                between_kernels = frozenset(s.target for s in found.program.statements if s.name in names)
-                parts = {done.statement: done.part for done in splits}
-            else:
-                whose[Whose.TOTALS] = totals
-                parts |= {done.total: parts[done.statement] for done in splits if done.statement in parts}
         return found, between_kernels, MappingProxyType(parts)
 
     def _in_parts(self, plan: Plan, context: isl.Context) -> Specialization:

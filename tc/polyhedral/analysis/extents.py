@@ -55,15 +55,15 @@ def _divided(function: isl.Aff) -> tuple[isl.Aff, int, int] | None:
 
 def volume(domain: isl.UnionSet) -> int:
     """Number of points in the bounding boxes of the sets: an upper bound of the number of instances."""
-    total = 0
-    pieces = sets_of(domain)
-    for piece in pieces:
-        extents = (
-            int(piece.dim_max_val(i).to_python()) - int(piece.dim_min_val(i).to_python()) + 1
-            for i in range(piece.dim(isl.dim_type.set))
-        )
-        total += math.prod(extents)
-    return total
+    return sum(math.prod(sides_of(piece)) for piece in sets_of(domain))
+
+
+def sides_of(points: isl.Set) -> tuple[int, ...]:
+    """Those of the bounding box, outermost dimension first."""
+    return tuple(
+        int(points.dim_max_val(i).to_python()) - int(points.dim_min_val(i).to_python()) + 1
+        for i in range(points.dim(isl.dim_type.set))
+    )
 
 
 def with_all_values(points: isl.Set, position: int, last: isl.Val) -> isl.Set:

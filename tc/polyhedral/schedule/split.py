@@ -214,7 +214,10 @@ class _Splitter:
         return fresh_name(f"{statement.name}_total", {own.name for own in self.program.statements})
 
     def choose(self, statement: Statement) -> Walk | None:
-        """The loops to split: those along which memory is read, else the last that is long enough."""
+        """The loops to split: those along which memory is read, else the last that is long enough.
+
+        Runs are best whole, and long where they are along memory, else of the outermost loop.
+        """
         if (
             statement.reduction is None
             or is_scatter(statement)
@@ -230,7 +233,13 @@ class _Splitter:
             if walk is not None and walk.iterations > self.parts
         ]
         along = [walk for walk in found if self.reads_along(statement, walk.loops[-1][0].name)]
-        return next(reversed(along or found), None)
+        if self.dealing is not Dealing.RUNS:
+            return next(reversed(along or found), None)
+
+        def rank(walk: Walk) -> tuple[bool, bool]:
+            return walk.iterations % self.parts == 0, walk in along and walk.iterations // self.parts >= LANES
+
+        return max(found, key=rank, default=None)
 
     def reads_along(self, statement: Statement, iterator: str) -> bool:
         """Whether neighbouring iterations read neighbouring elements."""

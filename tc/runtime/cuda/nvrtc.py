@@ -16,6 +16,8 @@ _INSTALL: Final = "install both, for example by: pip install 'tensor-comprehensi
 # Without --use_fast_math: subnormals are kept, divisions and roots are rounded correctly.  Sums of products are fused,
 # as everywhere else.
 _FLAGS: Final = ("--std=c++20", "-default-device", "--fmad=true", "--ptxas-options=-v")
+# NVRTC keeps what it compiled, where there is a driver, and ptxas says nothing of what is taken from there.
+_ANEW: Final = "--no-cache"
 _SUCCESS: Final = 0
 
 
@@ -54,16 +56,20 @@ def compiling_cuda(source: str, architecture: str) -> Iterator[Callable[[], Bina
 
 def compile_cuda(source: str, architecture: str) -> Binary:
     """CUDA C++ compiled for an architecture; errors are those of ``compiling_cuda``.  Safe from many threads."""
-    nvrtc = _load()
+    nvrtc, flags = _load(), nvrtc_flags(architecture)
+    binary = _compiled(nvrtc, source, flags)
+    return binary if binary.kernels else _compiled(nvrtc, source, (*flags, _ANEW))
+
+
+def _compiled(nvrtc: Any, source: str, flags: tuple[str, ...]) -> Binary:
     (program,) = _checked(nvrtc, *nvrtc.nvrtcCreateProgram(source.encode(), b"kernel.cu", 0, [], []))
     try:
-        flags = [flag.encode() for flag in nvrtc_flags(architecture)]
-        (status,) = nvrtc.nvrtcCompileProgram(program, len(flags), flags)
+        (status,) = nvrtc.nvrtcCompileProgram(program, len(flags), [flag.encode() for flag in flags])
         log = _text(nvrtc, program, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog).decode(errors="replace")
         if int(status) != _SUCCESS:
             raise CompileError(
                 f"NVRTC refused the generated source ({status.name})\n{kept_text(keep(source, 'kernel.cu'))}\n"
-                f"options: {' '.join(nvrtc_flags(architecture))}\n{log.strip()}"
+                f"options: {' '.join(flags)}\n{log.strip()}"
             )
         code = _text(nvrtc, program, nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN)
     finally:

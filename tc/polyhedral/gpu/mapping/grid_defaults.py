@@ -13,7 +13,7 @@ import islpy as isl
 from tc.base.frozen import frozen
 from tc.language.program.affine_form import coefficient
 from tc.language.program.program import Expression, iterators_in
-from tc.polyhedral.analysis.extents import extent_of, volume
+from tc.polyhedral.analysis.extents import extent_of, sides_of, volume
 from tc.polyhedral.analysis.reads import data_ranges, value_reads
 from tc.polyhedral.analysis.reuse import product_loops
 from tc.polyhedral.analysis.strides import is_turned, iterator_of, stride
@@ -94,8 +94,25 @@ def _plain_tile(shared: Items[Member], scop: Scop, machine: GpuMachine, domain: 
         bodies = [scop.statement(name).body for name in statement_names(domain)]
         reads = ((read, iterator_of(shared[-1].function, body)) for body in bodies for read in value_reads(body))
         turned = any(is_turned(read, layouts[read.tensor], iterator) for read, iterator in reads)
-        sizes = TURNED_TILE if turned else _enough(TILES, extents, machine)
+        sizes = TURNED_TILE if turned else _filled(_enough(TILES, extents, machine), extents, machine)
     return dict(zip(reversed(shared), sizes, strict=False))
+
+
+def _filled(tile: tuple[int, ...], extents: Items[int], machine: GpuMachine) -> tuple[int, ...]:
+    """The tile, x first, with iterations of the loops around it where those it has are short."""
+    own = [min(size, extent) for size, extent in zip(tile, reversed(extents), strict=False)]
+    blocks = math.prod(extents[: -len(tile)])
+    if any(size < extent for size, extent in zip(own, reversed(extents), strict=False)):
+        return tile
+    for extent in reversed(extents[: -len(tile)]):
+        more = min(extent, machine.block_threads // math.prod(own), blocks // machine.enough_blocks)
+        if more < 2:
+            break
+        own.append(more)
+        blocks = blocks // extent * -(-extent // more)
+        if more < extent:
+            break
+    return tuple(own) if len(own) > len(tile) else tile
 
 
 def _several_rows(band: Band, shared: Items[Member], domain: isl.UnionSet, machine: GpuMachine) -> dict[Member, int]:
@@ -134,11 +151,15 @@ class _Product:
         members = {name: m for m in shared if (name := iterator_of(m.function, body)) is not None}
         extents = {name: self.extent(member) for name, member in members.items()}
         long = [name for name, extent in extents.items() if extent > 1]
-        pairs = list(product_loops((read.subscripts for read in value_reads(body)), long))
+        sides = zip(body.iterators, sides_of(self.statement.domain), strict=True)
+        reduced = {name: side for name, side in sides if name not in members and side > 1}
+        pairs = list(product_loops([read.subscripts for read in value_reads(body)], long, reduced))
         if not pairs:
             return None
         layout = layouts_of(self.scop)[body.target]
         along = {name for name in long if stride(body.subscripts, layout, name) == 1}
+        if all(extents[name] < self.runs(reduced) for name in along):
+            along = set()
         pair = max(pairs, key=lambda pair: (bool(along & set(pair)), extents[pair[0]] * extents[pair[1]]))
         # Members are in the order of the loops: the innermost is x.
         y, x = (name for name in members if name in pair)
@@ -146,6 +167,17 @@ class _Product:
         columns, rows = _enough(PRODUCT_TILES, (others, extents[y], extents[x]), self.machine)
         sizes = {x: min(columns, extents[x]), y: min(rows, extents[y])}
         return {members[name]: size for name, size in self.extended(sizes, extents).items()}
+
+    def runs(self, reduced: Mapping[str, int]) -> int:
+        """Neighbouring elements of each operand that the loops which reduce read at least, one after the other.
+
+        ``reduced``: how many iterations each has.
+        """
+        layouts = layouts_of(self.scop)
+        return min(
+            max((n for i, n in reduced.items() if stride(read.subscripts, layouts[read.tensor], i) == 1), default=1)
+            for read in value_reads(self.statement.body)
+        )
 
     def extended(self, sizes: Mapping[str, int], extents: dict[str, int]) -> dict[str, int]:
         """The tile with other loops along one operand only, innermost first, where those of the pair are short."""

@@ -25,8 +25,10 @@ from tc.polyhedral.ir.tree import Band, Extension, Filter, Leaf, Member, Node, S
 from tc.polyhedral.transform.share_loops import inner_loops
 from tc.targets.machine import GpuMachine
 
-# Iterations of one thread that take longer than a few launches, and than memory takes for what they hand over.
-_WORTH_PARTING: Final = 256
+# Iterations of one thread that take longer than memory takes for what they hand over, and, where nests are launched
+# step by step, than a few launches.
+_WORTH_PARTING: Final = 64
+_WORTH_LAUNCHES: Final = 256
 # A branch is worth it that has this part of all instances, and so many times the threads.
 _PART: Final = 4
 _TIMES: Final = 2
@@ -68,17 +70,18 @@ class _Parting:
             steps = extent_of(band.members[0].function, domain)
             return replace(band, child=replace(self, steps=steps).visit(band.child, domain))
         plain = all(m.coincident and m.kind is LoopKind.SEQUENTIAL and not m.split for m in band.members)
-        if not plain or volume(domain) <= _WORTH_PARTING * self.threads(band, domain) * self.steps:
+        if not plain:
             return band
+        own = volume(domain) // (self.threads(band, domain) * self.steps)
         match band.child:
-            case Sequence(filters):
+            case Sequence(filters) if own > (_WORTH_PARTING if self.steps == 1 else _WORTH_LAUNCHES):
                 runs = tuple(self.runs(band, filters, domain))
                 if len(runs) > 1:
                     return self.visit(Sequence(tuple(_with_loops(band.members, run) for run in runs)), domain)
-            case Band(members, permutable, child) if not any(member.coincident for member in members):
+            case Band(members, permutable, child) if own > _WORTH_LAUNCHES and not any(m.coincident for m in members):
                 exchanged = Band(members, permutable, _merged(band.members, child))
                 steps = extent_of(members[0].function, domain)
-                long = volume(domain) > _WORTH_PARTING * self.threads(band, domain) * steps
+                long = volume(domain) > _WORTH_LAUNCHES * self.threads(band, domain) * steps
                 if long and self.are_launched(exchanged, domain):
                     return self.band(exchanged, domain)
             case _:

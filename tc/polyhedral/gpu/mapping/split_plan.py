@@ -20,6 +20,7 @@ from tc.polyhedral.gpu.mapping.grid_defaults import ENOUGH_STEPS, PRODUCT_TILES
 from tc.polyhedral.ir.loops import LANES
 from tc.polyhedral.ir.splits import Share
 from tc.polyhedral.schedule.scan import Scanning
+from tc.polyhedral.schedule.scatter import length_of
 from tc.polyhedral.schedule.split import Dealing, reads_of, walk_of
 from tc.targets.machine import GpuMachine
 from tc.targets.options import GpuOptions
@@ -45,16 +46,12 @@ class Step:
 
 
 @frozen
-class Plan:
-    """How reductions are split; by default not at all.
+class Group:
+    """Reductions that are split alike.
 
     ``parts``: partial results in the threads of a block, by step.  ``blocks``: that share each reduction (split-K).
     ``among``: the names of the statements that are split; None for all.  ``required_parts``, ``required_blocks``: they
-    were asked for explicitly.  ``lanes``: the lanes of a warp combine their partial results by shuffles.  ``wide``: the
-    statements whose sums are accumulated in float64 in memory.  ``recurrences``: which linear ones are in parts, before
-    all else.  ``scans``: what grows is computed as a scan, and how, before anything is split.  ``shares``: how scatters
-    are shared.  ``counts``: indices that are declared distinct are counted, and checked.  ``deterministic``: atomic
-    updates do not depend on their order.
+    were asked for explicitly.  ``lanes``: the lanes of a warp combine their partial results by shuffles.
     """
 
     parts: tuple[int, ...] = ()
@@ -63,12 +60,6 @@ class Plan:
     required_parts: bool = False
     required_blocks: bool = False
     lanes: bool = False
-    wide: frozenset[str] = frozenset()
-    scans: Scanning | None = None
-    recurrences: Scanning | None = None
-    shares: tuple[Share, ...] = ()
-    counts: bool = False
-    deterministic: bool = True
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -95,6 +86,35 @@ class Plan:
                 yield Step(after, Dealing.LANES if by_lanes else Dealing.TURNS, Whose.TOTALS)
 
 
+@frozen
+class Plan:
+    """What is done to reductions; by default nothing.
+
+    ``groups``: how they are split.  ``wide``: the statements whose sums are accumulated in float64 in memory.
+    ``recurrences``: which linear ones are in parts, before all else.  ``scans``: what grows is computed as a scan, and
+    how, before anything is split.  ``shares``: how scatters are shared.  ``counts``: indices that are declared distinct
+    are counted, and checked.  ``deterministic``: atomic updates do not depend on their order.
+    """
+
+    groups: tuple[Group, ...] = ()
+    wide: frozenset[str] = frozenset()
+    scans: Scanning | None = None
+    recurrences: Scanning | None = None
+    shares: tuple[Share, ...] = ()
+    counts: bool = False
+    deterministic: bool = True
+
+    @property
+    def parts(self) -> tuple[int, ...]:
+        """Of the first group that threads of a block share."""
+        return next((group.parts for group in self.groups if group.parts), ())
+
+    @property
+    def blocks(self) -> int:
+        """The most blocks that share a reduction."""
+        return max((group.blocks for group in self.groups), default=1)
+
+
 # Reductions with at least so many iterations are split by default: into the lanes of a warp, or into the threads of a
 # block, whose results are combined in two steps.
 _SPLIT_FROM: Final = ((512, (256, 16)), (64, (32,)))
@@ -110,35 +130,47 @@ _LEAST_SPLIT_STEPS: Final = 64
 
 
 def plan_split(specialization: Specialization, options: GpuOptions, machine: GpuMachine) -> Plan:
-    """What the options say, or else ``default_split``."""
+    """What the options say, or else ``default_groups``."""
+    lanes = known(options.shuffles)
     if options.split_k_threads is None:
-        plan = default_split(specialization, machine, lanes=known(options.shuffles))
+        groups = tuple(default_groups(specialization, machine, lanes=lanes))
     else:
-        plan = Plan(options.split_k_threads, required_parts=True, lanes=known(options.shuffles))
-    return (
-        plan if options.split_k_blocks is None else replace(plan, blocks=options.split_k_blocks, required_blocks=True)
+        groups = (Group(options.split_k_threads, required_parts=True, lanes=lanes),)
+    if options.split_k_blocks is None:
+        return Plan(groups)
+    return Plan(
+        tuple(replace(own, blocks=options.split_k_blocks, required_blocks=True) for own in groups or (Group(),))
     )
 
 
-def default_split(specialization: Specialization, machine: GpuMachine, *, lanes: bool) -> Plan:
+def default_groups(specialization: Specialization, machine: GpuMachine, *, lanes: bool) -> Iterator[Group]:
     """Splits the reductions along which memory is read where nothing is read along another loop, but no products.
 
     The threads of a block share the operands of these, and read them in runs of any direction.  Several blocks share
-    long ones if there are few.  Where there are none of these, blocks share reductions across memory, sums of columns,
-    and long products of few results.
+    long ones if there are few.  Blocks share reductions across memory, sums of columns, and long products of few
+    results.
     """
+    statements = specialization.program.statements
+    rows = _rows(specialization, machine, lanes=lanes)
+    if rows is not None:
+        yield rows
+    for blocks_of in (_across, _of_product):
+        wanted: dict[int, set[str]] = {}
+        for statement in statements:
+            if rows is None or rows.among is None or statement.name not in rows.among:
+                wanted.setdefault(blocks_of(statement, specialization, machine), set()).add(statement.name)
+        yield from (Group(blocks=blocks, among=frozenset(wanted[blocks])) for blocks in sorted(wanted) if blocks > 1)
+
+
+def _rows(specialization: Specialization, machine: GpuMachine, *, lanes: bool) -> Group | None:
+    """Those along which memory is read, if some are long."""
     found = {s.name: length for s in specialization.program.statements if (length := _length(s, specialization))}
     for least, parts in _SPLIT_FOR_LANES if lanes else _SPLIT_FROM:
         among = frozenset(name for name, length in found.items() if length >= least)
         if among:
             blocks = min(_blocks(specialization, machine, name, found[name]) for name in among)
-            return Plan(parts, blocks, among, lanes=lanes)
-    for blocks_of in (_across, _of_product):
-        wanted = {s.name: blocks_of(s, specialization, machine) for s in specialization.program.statements}
-        shared = {name: blocks for name, blocks in wanted.items() if blocks > 1}
-        if shared:
-            return Plan(blocks=min(shared.values()), among=frozenset(shared))
-    return Plan()
+            return Group(parts, blocks, among, lanes=lanes)
+    return None
 
 
 def _length(statement: Statement, specialization: Specialization) -> int:
@@ -173,21 +205,25 @@ def _across(statement: Statement, specialization: Specialization, machine: GpuMa
 
 
 def _of_product(statement: Statement, specialization: Specialization, machine: GpuMachine) -> int:
-    """Blocks for each tile of a product whose smallest tiles are too few, so that larger ones are enough; 1 for others.
+    """Blocks for each tile of a product that has few large tiles, and many steps; 1 for others.
 
-    If possible, each has a whole number of the steps for which operands are in shared memory at a time.
+    If possible, each has a whole number of iterations of a loop, and of the steps for which operands are in shared
+    memory at a time.
     """
     if statement.reduction is None or _stays_whole(statement) or not _is_product(statement):
         return 1
-    reduced = [i.name for i in statement.iterators if i not in written_iterators(statement)]
-    length = max((_iterations(statement, specialization, name) for name in reduced), default=0)
-    results = math.prod(specialization.layouts[statement.target].shape)
-    if length < _SPLIT_PRODUCT_FROM or not 0 < results < machine.enough_blocks * math.prod(PRODUCT_TILES[-1]):
+    reduced = [i for i in statement.iterators if i not in written_iterators(statement)]
+    lengths = [_iterations(statement, specialization, iterator.name) for iterator in reduced]
+    steps = max((math.prod(length_of(iterator) or 1 for iterator in reduced), *lengths))
+    tiles = -(-math.prod(specialization.layouts[statement.target].shape) // _SPLIT_TILE)
+    if steps < _SPLIT_PRODUCT_FROM or not 0 < 2 * tiles <= machine.enough_blocks:
         return 1
-    tiles = -(-results // _SPLIT_TILE)
-    wanted = min(-(-machine.enough_blocks // tiles), length // _LEAST_SPLIT_STEPS)
-    whole = [n for n in range(wanted // 2 + 1, 2 * wanted) if length % (n * ENOUGH_STEPS) == 0]
-    return min(whole, key=lambda n: abs(n - wanted), default=wanted)
+    wanted = min(-(-machine.enough_blocks // tiles), steps // _LEAST_SPLIT_STEPS)
+    near = [n for n in range(wanted // 2 + 1, 2 * wanted) if any(n < length for length in lengths)]
+    whole = [
+        n for n in near if any(length % n == 0 for length in lengths) and steps % n == 0 == steps // n % ENOUGH_STEPS
+    ]
+    return min(whole or near, key=lambda n: abs(n - wanted), default=1)
 
 
 def _along(statement: Statement, specialization: Specialization) -> set[str]:
@@ -196,8 +232,14 @@ def _along(statement: Statement, specialization: Specialization) -> set[str]:
         return set()
     layouts, written = specialization.layouts, written_iterators(statement)
     reduced = {i.name for i in statement.iterators if i not in written}
-    # What is the same in all iterations of the reduction is read once, wherever it lies.
-    reads = [read for read in reads_of(statement) if iterators_in(read.subscripts) & reduced]
+    # What is the same in all iterations of the reduction is read once, wherever it lies; and what goes along fewer loops
+    # than another operand is small beside it.
+    uses = [iterators_in(read.subscripts) for read in reads_of(statement)]
+    reads = [
+        read
+        for read, own in zip(reads_of(statement), uses, strict=True)
+        if own & reduced and not any(own < other for other in uses)
+    ]
     return {
         iterator.name
         for iterator in statement.iterators
@@ -208,7 +250,8 @@ def _along(statement: Statement, specialization: Specialization) -> set[str]:
 
 def _is_product(statement: Statement) -> bool:
     written = [iterator.name for iterator in written_iterators(statement)]
-    return any(product_loops((read.subscripts for read in reads_of(statement)), written))
+    reduced = [i.name for i in statement.iterators if i.name not in written and length_of(i) != 1]
+    return any(product_loops([read.subscripts for read in reads_of(statement)], written, reduced))
 
 
 def _iterations(statement: Statement, specialization: Specialization, name: str) -> int:
