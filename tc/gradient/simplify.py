@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from tc.gradient.images import is_everything, is_one_to_one
+from tc.gradient.images import is_everything, is_one_to_one, reaches_all
 from tc.gradient.reads import read_by
 from tc.gradient.terms import plus
 from tc.language.algebra.extents import named_extent, rename_extent
@@ -113,7 +113,9 @@ def _copied(statement: Statement, program: Program) -> Read | None:
     names = [own.name for own in value.subscripts if isinstance(own, IteratorReference)]
     moved = len(names) == len(value.subscripts) == len(set(names)) and set(names) <= plain
     same = moved and program.tensor(value.tensor).type is target.type and not statement.blocks
-    return value if same and is_everything(statement, target) and len(plain) == len(statement.subscripts) else None
+    if not same or len(plain) != len(statement.subscripts) or statement.conditions:
+        return None
+    return value if is_everything(statement, target) or reaches_all(statement, target, program) else None
 
 
 def _in_one_statement(program: Program, statements: Sequence[Statement]) -> list[Statement]:
