@@ -225,12 +225,13 @@ class _Splitter:
         ):
             return None
         written = written_iterators(statement)
+        least = self.parts + (self.dealing is not Dealing.RUNS)
         found = [
             walk
             for iterator in statement.iterators
             if iterator not in written
             for walk in (walk_of(statement, iterator, self.layouts),)
-            if walk is not None and walk.iterations > self.parts
+            if walk is not None and walk.iterations >= least
         ]
         along = [walk for walk in found if self.reads_along(statement, walk.loops[-1][0].name)]
         if self.dealing is not Dealing.RUNS:

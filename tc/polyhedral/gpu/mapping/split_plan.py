@@ -125,7 +125,7 @@ _FOR_A_BLOCK: Final = 4096
 _SPLIT_ACROSS_FROM: Final = 256
 # Products with at least so many steps are; how many results a tile then has, and how many steps each block at least.
 _SPLIT_PRODUCT_FROM: Final = 512
-_SPLIT_TILE: Final = 64 * 32
+_SPLIT_TILE: Final = 64 * 64
 _LEAST_SPLIT_STEPS: Final = 64
 
 
@@ -219,11 +219,13 @@ def _of_product(statement: Statement, specialization: Specialization, machine: G
     if steps < _SPLIT_PRODUCT_FROM or not 0 < 2 * tiles <= machine.enough_blocks:
         return 1
     wanted = min(-(-machine.enough_blocks // tiles), steps // _LEAST_SPLIT_STEPS)
-    near = [n for n in range(wanted // 2 + 1, 2 * wanted) if any(n < length for length in lengths)]
-    whole = [
-        n for n in near if any(length % n == 0 for length in lengths) and steps % n == 0 == steps // n % ENOUGH_STEPS
-    ]
-    return min(whole or near, key=lambda n: abs(n - wanted), default=1)
+    # Best are parts of the outermost loop: operands are copied ahead of the inner ones.
+    for length in lengths:
+        near = [n for n in range(wanted // 2 + 1, 2 * wanted) if n <= length]
+        whole = [n for n in near if length % n == 0 and (length < steps or steps // n % ENOUGH_STEPS == 0)]
+        if whole:
+            return min(whole, key=lambda n: abs(n - wanted))
+    return min(wanted, *lengths)
 
 
 def _along(statement: Statement, specialization: Specialization) -> set[str]:
