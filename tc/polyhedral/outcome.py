@@ -253,10 +253,23 @@ def _of_memory(asked: GpuOptions, attempt: Attempt, facts: Facts) -> Iterator[De
         yield Decision("shuffles", None, False, "no partial results lie in the lanes of a warp")
     if asked.stages is None and options.stages is None:
         yield from _stages(shared)
+    if asked.padding is None:
+        yield Decision("padding", None, _padding(shared), "neighbours lie in different banks")
 
 
 def _is_result(promotion: Promotion) -> bool:
     return promotion.stores is not None or promotion.loads is None
+
+
+def _padding(shared: Items[Promotion]) -> int:
+    """The most elements that were added to a row."""
+    most = 0
+    for layout in (promotion.buffer.layout for promotion in shared):
+        sides = ((step, extent) for step, extent in zip(layout.steps, layout.shape, strict=True) if extent > 1)
+        ordered = sorted((step, extent) for step, extent in sides if isinstance(step, int))
+        if len(ordered) > 1:
+            most = max(most, ordered[1][0] - ordered[0][1])
+    return most
 
 
 def _stages(shared: Items[Promotion]) -> Iterator[Decision]:

@@ -40,6 +40,7 @@ from tc.polyhedral.prefetch.prefetch_fills import prefetch_fills, strip_fills
 from tc.polyhedral.prefetch.prefetch_gathers import prefetch_gathers
 from tc.polyhedral.prefetch.prefetch_panels import prefetch_panels
 from tc.polyhedral.prefetch.prefetch_stores import prefetch_stores
+from tc.polyhedral.transform.buffer_layouts import Padding
 from tc.polyhedral.transform.share_loops import Grid, whole_loops
 from tc.polyhedral.transform.stream import streamed_results
 from tc.polyhedral.transform.tile import ChooseCuts, explicit_sizes, tile_tree
@@ -174,7 +175,8 @@ def _promote_shared(tree: ScheduleTree, scop: Scop, options: GpuOptions, machine
     shared = known(options.shared_memory)
     if not shared:
         return tree, scop
-    room = SharedRoom(shared, options.layout, options.padding, options.stages, machine.stages)
+    padding = Padding.BANKS if options.padding is None else options.padding
+    room = SharedRoom(shared, options.layout, padding, options.stages, machine.stages)
     return promote_shared(tree, scop, room)
 
 

@@ -172,7 +172,8 @@ class GpuOptions(Written):
     many that two blocks fit a multiprocessor.
     ``layout``: how operands lie in shared memory; in the order of their tensors, or with the loops of the reduction
     outermost, element by element.
-    ``padding``: elements added to every row of an operand in shared memory, so that rows begin in different banks.
+    ``padding``: elements added to every row of an operand in shared memory.  None adds as many, to rows and to what is
+    made of rows, as it takes for neighbours to lie in different banks.
     ``stages``: tiles of each operand that shared memory holds at a time.  With more than one, the next tiles are on
     their way while threads work on this one; NVIDIA's GPUs copy them asynchronously from ``sm_80`` on.  None takes as
     many as there is room for, four at most.  With a number, operands of which so many find no room are read where they
@@ -195,7 +196,7 @@ class GpuOptions(Written):
     register_operands: int = 0
     shared_memory: int | None = None
     layout: TileLayout = TileLayout.MEMORY
-    padding: int = 4
+    padding: int | None = None
     stages: int | None = None
     min_blocks_per_multiprocessor: int = 1
     check_indices: bool = True
@@ -224,7 +225,7 @@ class GpuOptions(Written):
         _require_open("shared_memory", self.shared_memory, 0, 1 << 18)
         if not isinstance(self.layout, TileLayout):
             raise OptionsError(f"layout must be a tc.TileLayout, got {self.layout!r}")
-        _require_integer("padding", self.padding, 0, 64)
+        _require_open("padding", self.padding, 0, 64)
         _require_open("stages", self.stages, 1, 8)
         _require_integer("min_blocks_per_multiprocessor", self.min_blocks_per_multiprocessor, 1, 32)
         _require_open("split_k_blocks", self.split_k_blocks, 1, 1 << 16)

@@ -278,11 +278,26 @@ def test_kernels_say_what_they_are_made_with() -> None:
     kernel = MM.compile(a, b, target="emulator", options=options)
     assert kernel.asked == options
     assert kernel.options == replace(
-        options, grid=(5, 3), split_k_threads=(), split_k_blocks=1, register_accumulators=64, shuffles=False, stages=1
+        options,
+        grid=(5, 3),
+        split_k_threads=(),
+        split_k_blocks=1,
+        register_accumulators=64,
+        shuffles=False,
+        stages=1,
+        padding=0,
     )
     assert {d.option: (d.asked, d.taken) for d in kernel.decisions} == {
         name: (None, getattr(kernel.options, name))
-        for name in ("grid", "split_k_threads", "split_k_blocks", "register_accumulators", "shuffles", "stages")
+        for name in (
+            "grid",
+            "split_k_threads",
+            "split_k_blocks",
+            "register_accumulators",
+            "shuffles",
+            "stages",
+            "padding",
+        )
     }
     explained = MM.explain(a, b, target="emulator", options=options)
     assert (

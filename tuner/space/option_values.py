@@ -127,7 +127,7 @@ _GPU: Final[Mapping[str, MakeGenes]] = MappingProxyType(
         "register_accumulators": _open(0, 16, 64, 256, 1024),
         "register_operands": _numbers(0, 16, 64),
         "shared_memory": _open(0, 16 << 10, 32 << 10, 48 << 10, 96 << 10, 160 << 10),
-        "padding": _numbers(0, 1, 2, 4, 8),
+        "padding": _open(0, 1, 2, 4, 8),
         "stages": _stages,
         "shuffles": _shuffles,
         "min_blocks_per_multiprocessor": _numbers(1, 2, 3, 4, 6, 8),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence as Items
+from enum import Enum
 from typing import Final
 
 from tc.base.types import ScalarType
@@ -18,6 +19,17 @@ from tc.polyhedral.ir.scop import Rotation
 _LINE: Final = 16
 # Nor do parts of it that are read side by side begin at multiples of a page, which lie in the same set.
 _PAGE: Final = 1024
+
+
+# What a thread reads from shared memory at once, at most.
+_VECTOR_BYTES: Final = 16
+
+
+class Padding(Enum):
+    """Elements that are added to rows where no number of them is given."""
+
+    CACHES = "caches"  # rows of what is only read spread over the sets of a processor's cache
+    BANKS = "banks"  # neighbours along every dimension lie in different banks of shared memory
 
 
 def ordered_strides(extents: tuple[int, ...], order: Items[int], *, pad: bool) -> tuple[int, ...]:
@@ -51,17 +63,37 @@ def bytes_of(layout: Layout) -> int:
 
 
 def padded_layout(
-    type: ScalarType, box: Box, order: Items[int], padding: int, rotation: Rotation | None = None
+    type: ScalarType, box: Box, order: Items[int], padding: int | None, rotation: Rotation | None = None
 ) -> Layout:
     """The dimensions in this order, outermost first, and so many elements added to every row where there are several.
 
-    Slots begin with lines.
+    None adds what ``Padding.BANKS`` says.  Slots begin with lines.
     """
-    *outer, row = [box.extents[dimension] for dimension in order] or [1]
-    stride = row + padding if math.prod(outer) > 1 else row
-    found = dict(zip(order, contiguous_strides((*outer, stride)), strict=False))
+    extents = [box.extents[dimension] for dimension in order]
+    *outer, row = extents or [1]
+    if padding is None:
+        strides = _banked_strides(extents, type)
+    else:
+        strides = contiguous_strides((*outer, row + padding if math.prod(outer) > 1 else row))
+    found = dict(zip(order, strides, strict=False))
     layout = Layout(type, box.extents, tuple(found[dimension] for dimension in range(len(box.extents))))
     if rotation is None:
         return layout
     slot = bytes_of(layout) // type.itemsize
     return Layout(type, (rotation.slots, *layout.shape), (slot, *layout.strides))
+
+
+def _banked_strides(extents: Items[int], type: ScalarType) -> tuple[int, ...]:
+    """An odd number of vectors along every dimension: threads that read neighbours read from different banks.
+
+    Vectors are the largest of which a row has a whole number.
+    """
+    row = extents[-1] if extents else 1
+    vector = math.gcd(row, _VECTOR_BYTES // type.itemsize)
+    strides, step = [0] * len(extents), 1
+    for dimension in reversed(range(len(extents))):
+        strides[dimension] = step
+        step *= extents[dimension]
+        if math.prod(extents[:dimension]) > 1 and step // vector % 2 == 0:
+            step += vector
+    return tuple(strides)

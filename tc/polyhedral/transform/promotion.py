@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence as Items
 from dataclasses import dataclass, replace
+from typing import assert_never
 
 import islpy as isl
 
@@ -41,7 +42,7 @@ from tc.polyhedral.ir.scop import (
     reads_by_position,
 )
 from tc.polyhedral.ir.tree import Member
-from tc.polyhedral.transform.buffer_layouts import ordered_strides, padded_layout, panel_layout
+from tc.polyhedral.transform.buffer_layouts import Padding, ordered_strides, padded_layout, panel_layout
 from tc.polyhedral.transform.fill import fill
 
 
@@ -86,16 +87,15 @@ class Placement:
     """The buffer that a footprint goes to.
 
     ``order``: of its dimensions, from the outermost one to the contiguous one.  ``sharing``: which threads have one
-    array together.  ``padding``: elements added to every row; None adds what suits the caches of processors to what is
-    only read.  ``rotation``: of the buffer, which is then one for all iterations of the last member of the prefix.
-    ``registers``: it is a register tile.  ``panels``: of a dimension; their number is one more in ``order``, behind
-    all others of the box.
+    array together.  ``padding``: elements added to every row.  ``rotation``: of the buffer, which is then one for
+    all iterations of the last member of the prefix.  ``registers``: it is a register tile.  ``panels``: of a dimension;
+    their number is one more in ``order``, behind all others of the box.
     """
 
     name: str
     order: tuple[int, ...]
     sharing: Sharing = Sharing.THREAD
-    padding: int | None = None
+    padding: int | Padding = Padding.CACHES
     rotation: Rotation | None = None
     registers: bool = False
     panels: Panels | None = None
@@ -107,9 +107,15 @@ class Placement:
             return Layout(type, box.extents, (*contiguous_strides(box.extents[:-1]), 0))
         if self.panels is not None:
             return panel_layout(type, box, self.order, self.panels)
-        if self.padding is None:
-            return Layout(type, box.extents, ordered_strides(box.extents, self.order, pad=not written))
-        return padded_layout(type, box, self.order, self.padding, self.rotation)
+        match self.padding:
+            case Padding.CACHES:
+                return Layout(type, box.extents, ordered_strides(box.extents, self.order, pad=not written))
+            case Padding.BANKS:
+                return padded_layout(type, box, self.order, None, self.rotation)
+            case int():
+                return padded_layout(type, box, self.order, self.padding, self.rotation)
+            case _:
+                assert_never(self.padding)
 
 
 @dataclass(frozen=True)

@@ -328,10 +328,11 @@ def test_sums_of_columns_are_shared_by_blocks(rows: int, kernels: int) -> None:
 @pytest.mark.parametrize(
     ("shapes", "blocks"),
     [
-        (((128, 2000), (2000, 128)), 25),  # 80 steps each, and 8 tiles of 64 by 32
+        (((128, 2000), (2000, 128)), 25),  # 80 steps each, and 4 tiles of 64 by 64
         (((16, 600), (600, 24)), 9),
         (((16, 500), (500, 24)), 1),
-        (((256, 2000), (2000, 128)), 1),
+        (((256, 2000), (2000, 128)), 25),
+        (((1024, 2000), (2000, 512)), 1),
     ],
 )
 def test_long_products_of_few_results_are_shared_by_blocks(shapes: tuple[tuple[int, int], ...], blocks: int) -> None:

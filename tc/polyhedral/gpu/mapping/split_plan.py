@@ -16,7 +16,7 @@ from tc.language.program.within import ranges_in
 from tc.language.program.written_elements import is_scatter, written_iterators
 from tc.polyhedral.analysis.reuse import product_loops
 from tc.polyhedral.analysis.strides import stride
-from tc.polyhedral.gpu.mapping.grid_defaults import ENOUGH_STEPS, PRODUCT_TILES
+from tc.polyhedral.gpu.mapping.grid_defaults import ENOUGH_STEPS
 from tc.polyhedral.ir.loops import LANES
 from tc.polyhedral.ir.splits import Share
 from tc.polyhedral.schedule.scan import Scanning
@@ -224,7 +224,7 @@ def _of_product(statement: Statement, specialization: Specialization, machine: G
         near = [n for n in range(wanted // 2 + 1, 2 * wanted) if n <= length]
         whole = [n for n in near if length % n == 0 and (length < steps or steps // n % ENOUGH_STEPS == 0)]
         if whole:
-            return min(whole, key=lambda n: abs(n - wanted))
+            return min(whole, key=lambda n: (abs(n - wanted), -n))
     return min(wanted, *lengths)
 
 
@@ -234,8 +234,8 @@ def _along(statement: Statement, specialization: Specialization) -> set[str]:
         return set()
     layouts, written = specialization.layouts, written_iterators(statement)
     reduced = {i.name for i in statement.iterators if i not in written}
-    # What is the same in all iterations of the reduction is read once, wherever it lies; and what goes along fewer loops
-    # than another operand is small beside it.
+    # What is the same in all iterations of the reduction is read once, wherever it lies; and an operand is small beside
+    # another one that goes along the same loops and more.
     uses = [iterators_in(read.subscripts) for read in reads_of(statement)]
     reads = [
         read

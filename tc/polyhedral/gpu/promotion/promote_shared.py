@@ -26,7 +26,7 @@ from tc.polyhedral.gpu.promotion.shared_operands import OperandTiles, promote_op
 from tc.polyhedral.ir.loops import LoopKind, Sharing
 from tc.polyhedral.ir.scop import Rotation, Scop, layouts_of
 from tc.polyhedral.ir.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence
-from tc.polyhedral.transform.buffer_layouts import bytes_of
+from tc.polyhedral.transform.buffer_layouts import Padding, bytes_of
 from tc.polyhedral.transform.promotion import Promoted
 from tc.targets.options import TileLayout
 
@@ -41,7 +41,7 @@ class SharedRoom:
 
     bytes: int
     layout: TileLayout
-    padding: int
+    padding: int | Padding
     stages: int | None
     most_stages: int
 

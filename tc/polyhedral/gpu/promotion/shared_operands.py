@@ -23,7 +23,7 @@ from tc.polyhedral.ir.gathered import Gathered
 from tc.polyhedral.ir.loops import LoopKind, Sharing
 from tc.polyhedral.ir.scop import Rotation, Scop, ScopStatement, layouts_of, reads_by_position
 from tc.polyhedral.ir.tree import Member
-from tc.polyhedral.transform.buffer_layouts import bytes_of
+from tc.polyhedral.transform.buffer_layouts import Padding, bytes_of
 from tc.polyhedral.transform.promotion import Access, Footprint, Placement, Promoted, promote_accesses
 from tc.targets.options import TileLayout
 
@@ -52,7 +52,7 @@ class OperandTiles:
 
     bytes: int
     layout: TileLayout
-    padding: int
+    padding: int | Padding
     rotation: Rotation | None
 
 
