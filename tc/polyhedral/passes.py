@@ -41,6 +41,7 @@ from tc.polyhedral.prefetch.prefetch_gathers import prefetch_gathers
 from tc.polyhedral.prefetch.prefetch_panels import prefetch_panels
 from tc.polyhedral.prefetch.prefetch_stores import prefetch_stores
 from tc.polyhedral.transform.buffer_layouts import Padding
+from tc.polyhedral.transform.phases import MOST_PHASES
 from tc.polyhedral.transform.share_loops import Grid, whole_loops
 from tc.polyhedral.transform.stream import streamed_results
 from tc.polyhedral.transform.tile import ChooseCuts, explicit_sizes, tile_tree
@@ -249,7 +250,9 @@ def _separate_tiles(root: LoopTree, scop: Scop, _options: Options, _machine: Mac
 
 
 def _constant_unroll_bounds(root: LoopTree, scop: Scop, options: Options, _machine: Machine) -> Loops:
-    return constant_unroll_bounds(root, size_ranges(scop.sizes), options.schedule.unroll), scop
+    # Loops in phases are unrolled, whatever the option says.
+    most = max(options.schedule.unroll, MOST_PHASES)
+    return constant_unroll_bounds(root, size_ranges(scop.sizes), most), scop
 
 
 def _separate_borders(root: LoopTree, scop: Scop, _options: CpuOptions, _machine: CpuMachine) -> Loops:

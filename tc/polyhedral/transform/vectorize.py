@@ -21,6 +21,7 @@ from tc.polyhedral.analysis.strides import iterator_of, scattered_accesses, stri
 from tc.polyhedral.ir.loops import LoopKind, StatementBody
 from tc.polyhedral.ir.scop import Scop, ScopStatement, layouts_of
 from tc.polyhedral.ir.tree import Band, Extension, Leaf, Member, Node, ScheduleTree, Sequence, statement_names
+from tc.polyhedral.transform.phases import Phased, in_phases
 from tc.polyhedral.transform.stream import cut_rows
 from tc.polyhedral.transform.tile import is_register
 
@@ -166,6 +167,10 @@ class _Vectorizer:
 
     def innermost_band(self, band: Band, domain: isl.UnionSet, kept: int) -> Node:
         """The band in its best order; loops after the first ``kept`` that lie end to end in memory become one."""
+        phased = self.phased(band.members, domain)
+        if phased is not None:
+            others, parts = phased
+            return replace(band, members=(*self.reorder((*others, parts.lanes), domain), parts.phase))
         members = self.reorder(band.members, domain)
         if (
             members
@@ -179,6 +184,22 @@ class _Vectorizer:
             members = linearize_last(members, statements, self.layouts, kept)
         ranged = any(data_ranges(self.scop.statement(name).body) for name in statement_names(domain))
         return cut_lanes(replace(band, members=members), domain, self.lanes(domain), ranged=ranged)
+
+    def phased(self, members: tuple[Member, ...], domain: isl.UnionSet) -> tuple[tuple[Member, ...], Phased] | None:
+        """The member in phases whose lanes serve better than any other member, and the others."""
+        if not self.mark or any(map(is_register, members)):
+            return None
+        statements = tuple(self.scop.statement(name) for name in statement_names(domain))
+        found = [preference(member, statements, self.layouts, domain) for member in members]
+        best = min((own.key() for own in found if own is not None), default=None)
+        if best is not None and best[0] == 0:
+            return None
+        for place, member in enumerate(members):
+            parts = in_phases(member, domain)
+            own = None if parts is None else preference(parts.lanes, statements, self.layouts, domain)
+            if parts is not None and own is not None and (best is None or own.key() < best):
+                return (*members[:place], *members[place + 1 :]), parts
+        return None
 
     def lanes(self, domain: isl.UnionSet) -> int:
         """Partial results of a reduction: vectors of the narrowest type that is reduced into."""
