@@ -11,7 +11,8 @@ from tc.codegen.printer.expressions import FAULTED
 from tc.codegen.printer.printed import Facts, Printed, line
 from tc.codegen.text.fragment import Fragment, named
 from tc.codegen.text.functions import C_LIBRARY, function_name
-from tc.language.program.program import Reduction
+from tc.language.program.program import Reduction, reads_in
+from tc.polyhedral.analysis.access_boxes import trips
 from tc.polyhedral.analysis.accumulate import REACHED, Accumulation, accumulator_name
 from tc.polyhedral.analysis.element_counts import goes_on, most_trips
 from tc.polyhedral.analysis.ranges import Ranges, iterator_range
@@ -27,8 +28,11 @@ from tc.polyhedral.ir.loops import (
     LoopTree,
     Prefetch,
     Scheduled,
+    leaves,
 )
 
+# Vectors of fewer lanes are no quicker than single elements.
+_FEWEST_LANES: Final = 4
 # A loop of unknown length is unrolled so often.
 _UNROLL_UNKNOWN: Final = 4
 # A run of a long sum in a tile: with so few iterations, processors foresee where it ends.  Of one in lanes, GCC 12
@@ -46,7 +50,7 @@ def loop_pragmas(context: Context, loop: Loop, scope: Scope, body: Facts) -> Pri
     match loop.kind:
         case LoopKind.VECTOR:
             # Lanes must not share a variable; the compiler finds by itself that only faults do.
-            return Printed([dialect.vector] if dialect.vector and FAULTED not in body.names else [])
+            return _vector_pragma(context, loop) if dialect.vector and FAULTED not in body.names else Printed(())
         case LoopKind.REDUCTION if dialect.grids is None:
             return _reduction_pragmas(context, loop, scope.accumulation, body)
         case LoopKind.UNROLLED | LoopKind.REDUCTION:
@@ -62,6 +66,23 @@ def loop_pragmas(context: Context, loop: Loop, scope: Scope, body: Facts) -> Pri
             raise AssertionError("they are no loops in the text")
         case _:
             assert_never(loop.kind)
+
+
+def _vector_pragma(context: Context, loop: Loop) -> Printed:
+    """The pragma, with fewer lanes than a register holds where more of the iterations are in whole vectors then.
+
+    What is left at the end of a loop runs one by one.
+    """
+    vector, clause, count = context.dialect.vector, context.dialect.vector_lanes, trips(loop)
+    if vector is None or clause is None or count is None:
+        return Printed([vector] if vector else [])
+    bodies = [context.bodies[leaf.statement] for leaf in leaves(loop.body) if isinstance(leaf, Scheduled)]
+    tensors = {name for body in bodies for name in (body.target, *(read.tensor for read in reads_in(body.value)))}
+    sizes = {context.layouts[name].type.itemsize for name in tensors}
+    most = context.vector_bytes // max(sizes, default=context.vector_bytes)
+    choices = [lanes for lanes in (most, most // 2, most // 4) if lanes >= _FEWEST_LANES]
+    best = min(choices, key=lambda lanes: count // lanes + count % lanes, default=most)
+    return Printed([vector]) if best == most or len(sizes) > 1 else line("{} {}", vector, clause.filled(lanes=best))
 
 
 def _unrolled(context: Context, loop: Loop, count: int) -> Printed:

@@ -43,8 +43,9 @@ class Dialect:
     ``values``: the type that holds a value while computing; ``storage``: the type of an element in memory.
     ``restrict``: the qualifier of pointers that nothing else aliases.
     ``routine``: what stands before the definition of a function that must not be inlined.
-    ``vector``: the line before a loop whose iterations may run in lanes; ``vector_reduction``: what is added to it for
-    a variable whose partial results lanes may keep (``{operator}``, ``{variable}``).  ``unroll``: the line before a
+    ``vector``: the line before a loop whose iterations may run in lanes; ``vector_lanes``: what is added to it for a
+    number of ``{lanes}``, and ``vector_reduction`` for a variable whose partial results lanes may keep
+    (``{operator}``, ``{variable}``).  ``unroll``: the line before a
     loop to be unrolled (``{count}``).  ``scalar``: the statement inside a loop whose iterations must not run in lanes.
     ``prefetch``: the statement that asks for memory ``{bytes}`` past the beginning of ``{tensor}``, wherever that is;
     ``prefetch_later``: the same for what does not have to be in the first cache, ``prefetch_to_store`` for what will be
@@ -74,6 +75,7 @@ class Dialect:
     restrict: str
     routine: str
     vector: str | None
+    vector_lanes: Template | None
     vector_reduction: Template | None
     unroll: str | None
     scalar: str | None
@@ -135,6 +137,7 @@ C: Final = Dialect(
     restrict="restrict",
     routine="static __attribute__((noinline))",
     vector="#pragma omp simd",
+    vector_lanes=Template("simdlen({lanes})"),
     vector_reduction=Template("reduction({operator}:{variable})"),
     unroll="#pragma GCC unroll {count}",
     scalar='__asm__ volatile("");',
@@ -150,6 +153,7 @@ C: Final = Dialect(
 _PLAIN: Final = replace(
     C,
     vector=None,
+    vector_lanes=None,
     vector_reduction=None,
     scalar=None,
     prefetch=None,

@@ -167,6 +167,7 @@ class _Vectorizer:
 
     def innermost_band(self, band: Band, domain: isl.UnionSet, kept: int) -> Node:
         """The band in its best order; loops after the first ``kept`` that lie end to end in memory become one."""
+        band = replace(band, members=self.without_rows(band.members, domain))
         phased = self.phased(band.members, domain)
         if phased is not None:
             others, parts = phased
@@ -184,6 +185,17 @@ class _Vectorizer:
             members = linearize_last(members, statements, self.layouts, kept)
         ranged = any(data_ranges(self.scop.statement(name).body) for name in statement_names(domain))
         return cut_lanes(replace(band, members=members), domain, self.lanes(domain), ranged=ranged)
+
+    def without_rows(self, members: tuple[Member, ...], domain: isl.UnionSet) -> tuple[Member, ...]:
+        """The members without rows of a register tile that is another statement's: this one has lanes of its own.
+
+        In steps of blocks, rows are a tile without lanes.
+        """
+        kinds = {member.kind for member in members}
+        blocks = any(self.scop.statement(name).blocks for name in statement_names(domain))
+        if not self.mark or blocks or LoopKind.VECTOR in kinds or LoopKind.REGISTER not in kinds:
+            return members
+        return tuple(replace(m, kind=LoopKind.SEQUENTIAL) if m.kind is LoopKind.REGISTER else m for m in members)
 
     def phased(self, members: tuple[Member, ...], domain: isl.UnionSet) -> tuple[tuple[Member, ...], Phased] | None:
         """The member in phases whose lanes serve better than any other member, and the others."""

@@ -73,7 +73,7 @@ __kernel __attribute__((reqd_work_group_size(3, 1, 2))) void tc_kernel_0(
   const int32_t block_y = get_group_id(1);
   const int32_t thread_z = get_local_id(2);
   const int32_t thread_x = get_local_id(0);
-  __local char shared[384] __attribute__((aligned(64)));
+  __local char shared[256] __attribute__((aligned(64)));
   {
     float t_private0_O[16] __attribute__((aligned(64)));
     {
@@ -86,11 +86,11 @@ __kernel __attribute__((reqd_work_group_size(3, 1, 2))) void tc_kernel_0(
         __local float *t_shared2_K = (__local float *)(shared + 128);
         for (int32_t c0 = 0; c0 < -thread_z - (thread_x - 3 * thread_z + 4) / 6 + 4; c0 += 1) {
           // S0_pack1
-          t_shared1_X[36 * ((6 * c0 + 3 * thread_z + thread_x) / 20) + 18 * ((6 * c0 + 3 * thread_z + thread_x) / 10 % 2) + 9 * ((6 * c0 + 3 * thread_z + thread_x) / 5 % 2) + (6 * c0 + 3 * thread_z + thread_x) % 5] = t_X[40 * ((6 * c0 + 3 * thread_z + thread_x) / 20) + 20 * ((6 * c0 + 3 * thread_z + thread_x) / 10 % 2) + 5 * block_y + 5 * ((6 * c0 + 3 * thread_z + thread_x) / 5 % 2) + (6 * c0 + 3 * thread_z + thread_x) % 5];
+          t_shared1_X[22 * ((6 * c0 + 3 * thread_z + thread_x) / 20) + 11 * ((6 * c0 + 3 * thread_z + thread_x) / 10 % 2) + 5 * ((6 * c0 + 3 * thread_z + thread_x) / 5 % 2) + (6 * c0 + 3 * thread_z + thread_x) % 5] = t_X[40 * ((6 * c0 + 3 * thread_z + thread_x) / 20) + 20 * ((6 * c0 + 3 * thread_z + thread_x) / 10 % 2) + 5 * block_y + 5 * ((6 * c0 + 3 * thread_z + thread_x) / 5 % 2) + (6 * c0 + 3 * thread_z + thread_x) % 5];
         }
         for (int32_t c0 = 0; c0 < 4; c0 += 1) {
           // S0_pack2
-          t_shared2_K[14 * c0 + 7 * thread_z + thread_x] = t_K[6 * c0 + 3 * thread_z + thread_x];
+          t_shared2_K[15 * (c0 / 2) + 7 * (c0 % 2) + 3 * thread_z + thread_x] = t_K[6 * c0 + 3 * thread_z + thread_x];
         }
         {
           barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
@@ -105,7 +105,7 @@ __kernel __attribute__((reqd_work_group_size(3, 1, 2))) void tc_kernel_0(
               #pragma unroll 3
               for (int32_t c2 = 0; c2 < 3; c2 += 1) {
                 // S0
-                accumulator[c2] += t_shared1_X[18 * c0 + 9 * c1 + thread_x + c2] * t_shared2_K[28 * thread_z + 14 * c0 + 7 * c1 + c2];
+                accumulator[c2] += t_shared1_X[11 * c0 + 5 * c1 + thread_x + c2] * t_shared2_K[15 * thread_z + 7 * c0 + 3 * c1 + c2];
               }
             }
           }

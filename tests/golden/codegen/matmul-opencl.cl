@@ -87,7 +87,7 @@ __kernel __attribute__((reqd_work_group_size(7, 2, 1))) void tc_kernel_0(
             __local float *t_shared2_B = (__local float *)(shared + 64);
             if (thread_y == 0 && thread_x <= 1 && 2 * block_y + thread_x <= 4) {
               // S0_pack1
-              t_shared1_A[5 * thread_x] = t_A[8 * block_y + 4 * thread_x + c0];
+              t_shared1_A[thread_x] = t_A[8 * block_y + 4 * thread_x + c0];
             }
             if (thread_y == 0) {
               // S0_pack2
@@ -98,7 +98,7 @@ __kernel __attribute__((reqd_work_group_size(7, 2, 1))) void tc_kernel_0(
             }
             if (2 * block_y + thread_y <= 4) {
               // S0
-              t_private0_C[0] += t_shared1_A[5 * thread_y] * t_shared2_B[thread_x];
+              t_private0_C[0] += t_shared1_A[thread_y] * t_shared2_B[thread_x];
             }
           }
         }

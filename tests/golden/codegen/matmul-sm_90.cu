@@ -74,7 +74,7 @@ extern "C" __global__ __launch_bounds__(14, 1) void tc_kernel_0(
         for (int32_t c0 = -3; c0 < 4; c0 += 1) {
           if (thread_y == 0 && thread_x <= 1 && 2 * block_y + thread_x <= 4 && c0 <= 0) {
             // S0_pack1
-            tc_copy_ahead<4>(&t_shared1_A[16 * c0 + 5 * thread_x + 48], &t_A[8 * block_y + 4 * thread_x + c0 + 3]);
+            tc_copy_ahead<4>(&t_shared1_A[16 * c0 + thread_x + 48], &t_A[8 * block_y + 4 * thread_x + c0 + 3]);
           }
           if (thread_y == 0 && c0 <= 0) {
             // S0_pack2
@@ -82,7 +82,7 @@ extern "C" __global__ __launch_bounds__(14, 1) void tc_kernel_0(
           }
           if (2 * block_y + thread_y <= 4 && c0 >= 0) {
             // S0
-            t_private0_C[0] += t_shared1_A[16 * c0 + 5 * thread_y] * t_shared2_B[16 * c0 + thread_x];
+            t_private0_C[0] += t_shared1_A[16 * c0 + thread_y] * t_shared2_B[16 * c0 + thread_x];
           }
           {
             tc_arrived<2>();

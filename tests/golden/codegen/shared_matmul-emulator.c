@@ -247,28 +247,28 @@ static __attribute__((noinline)) void tc_kernel_0(
     {
       float *t_shared1_A = (float *)(team->shared + 0);
       {
-        float *t_shared2_B = (float *)(team->shared + 256);
+        float *t_shared2_B = (float *)(team->shared + 128);
         for (int32_t c0 = -1; c0 < 2; c0 += 1) {
           if (4 * block_y + 2 * thread_y + thread_x <= 4 && c0 <= 0) {
             // S0_pack1
             if (((uintptr_t)t_A & 7) == 0) {
-              tc_require_aligned(&t_shared1_A[tc_checked_index(32 * c0 + 12 * thread_y + 6 * thread_x + 32, 52, &faulted, -3)], &t_A[tc_checked_index(16 * block_y + 8 * thread_y + 4 * thread_x + 2 * c0 + 2, 20, &faulted, -3)], 8, &faulted, -4);
+              tc_require_aligned(&t_shared1_A[tc_checked_index(16 * c0 + 4 * thread_y + 2 * thread_x + 16, 24, &faulted, -3)], &t_A[tc_checked_index(16 * block_y + 8 * thread_y + 4 * thread_x + 2 * c0 + 2, 20, &faulted, -3)], 8, &faulted, -4);
               for (int32_t c1 = 0; c1 < 2; c1 += 1) {
                 // S0_pack1
-                tc_copy_later(team, &t_shared1_A[tc_checked_index(32 * c0 + 12 * thread_y + 6 * thread_x + c1 + 32, 52, &faulted, -3)], &t_A[tc_checked_index(16 * block_y + 8 * thread_y + 4 * thread_x + 2 * c0 + c1 + 2, 20, &faulted, -3)], 4);
+                tc_copy_later(team, &t_shared1_A[tc_checked_index(16 * c0 + 4 * thread_y + 2 * thread_x + c1 + 16, 24, &faulted, -3)], &t_A[tc_checked_index(16 * block_y + 8 * thread_y + 4 * thread_x + 2 * c0 + c1 + 2, 20, &faulted, -3)], 4);
               }
             }
             else {
               for (int32_t c1 = 0; c1 < 2; c1 += 1) {
                 // S0_pack1
-                tc_copy_later(team, &t_shared1_A[tc_checked_index(32 * c0 + 12 * thread_y + 6 * thread_x + c1 + 32, 52, &faulted, -3)], &t_A[tc_checked_index(16 * block_y + 8 * thread_y + 4 * thread_x + 2 * c0 + c1 + 2, 20, &faulted, -3)], 4);
+                tc_copy_later(team, &t_shared1_A[tc_checked_index(16 * c0 + 4 * thread_y + 2 * thread_x + c1 + 16, 24, &faulted, -3)], &t_A[tc_checked_index(16 * block_y + 8 * thread_y + 4 * thread_x + 2 * c0 + c1 + 2, 20, &faulted, -3)], 4);
               }
             }
           }
           if (4 * block_x + 2 * thread_y + thread_x <= 6 && c0 <= 0) {
             for (int32_t c1 = 0; c1 < 2; c1 += 1) {
               // S0_pack2
-              tc_copy_later(team, &t_shared2_B[tc_checked_index(16 * c0 + 8 * c1 + 2 * thread_y + thread_x + 16, 28, &faulted, -3)], &t_B[tc_checked_index(14 * c0 + 7 * c1 + 4 * block_x + 2 * thread_y + thread_x + 14, 28, &faulted, -3)], 4);
+              tc_copy_later(team, &t_shared2_B[tc_checked_index(16 * c0 + 4 * c1 + 2 * thread_y + thread_x + 16, 24, &faulted, -3)], &t_B[tc_checked_index(14 * c0 + 7 * c1 + 4 * block_x + 2 * thread_y + thread_x + 14, 28, &faulted, -3)], 4);
             }
           }
           if (c0 >= 0) {
@@ -279,7 +279,7 @@ static __attribute__((noinline)) void tc_kernel_0(
                   #pragma GCC unroll 2
                   for (int32_t c3 = 0; c3 < 2; c3 += 1) {
                     // S0
-                    t_private0_C[tc_checked_index(2 * c2 + c3, 4, &faulted, -3)] += t_shared1_A[tc_checked_index(32 * c0 + 12 * c2 + 6 * thread_y + c1, 52, &faulted, -3)] * t_shared2_B[tc_checked_index(16 * c0 + 8 * c1 + 2 * c3 + thread_x, 28, &faulted, -3)];
+                    t_private0_C[tc_checked_index(2 * c2 + c3, 4, &faulted, -3)] += t_shared1_A[tc_checked_index(16 * c0 + 4 * c2 + 2 * thread_y + c1, 24, &faulted, -3)] * t_shared2_B[tc_checked_index(16 * c0 + 4 * c1 + 2 * c3 + thread_x, 24, &faulted, -3)];
                   }
                 }
               }
@@ -293,7 +293,7 @@ static __attribute__((noinline)) void tc_kernel_0(
                     for (int32_t c3 = 0; c3 < 2; c3 += 1) {
                       if (c3 <= tc_min_int32(1, -2 * block_x - thread_x + 3)) {
                         // S0
-                        t_private0_C[tc_checked_index(2 * c2 + c3, 4, &faulted, -3)] += t_shared1_A[tc_checked_index(32 * c0 + 12 * c2 + 6 * thread_y + c1, 52, &faulted, -3)] * t_shared2_B[tc_checked_index(16 * c0 + 8 * c1 + 2 * c3 + thread_x, 28, &faulted, -3)];
+                        t_private0_C[tc_checked_index(2 * c2 + c3, 4, &faulted, -3)] += t_shared1_A[tc_checked_index(16 * c0 + 4 * c2 + 2 * thread_y + c1, 24, &faulted, -3)] * t_shared2_B[tc_checked_index(16 * c0 + 4 * c1 + 2 * c3 + thread_x, 24, &faulted, -3)];
                       }
                     }
                   }
@@ -339,7 +339,7 @@ static __attribute__((noinline)) void tc_kernel_body(
     const int64_t grid[3] = {2, 2, 1}, block[3] = {2, 2, 1};
     static int64_t launches;
     const int64_t order = __atomic_fetch_add(&launches, 1, __ATOMIC_RELAXED);
-    const int diverged = tc_run_team(&arguments, tc_kernel_0_thread, grid, block, 384, 64, order);
+    const int diverged = tc_run_team(&arguments, tc_kernel_0_thread, grid, block, 256, 64, order);
     if (diverged) __atomic_store_n(fault, diverged, __ATOMIC_RELAXED);
   }
 }

@@ -85,7 +85,7 @@ __kernel __attribute__((reqd_work_group_size(2, 2, 1))) void tc_kernel_0(
   const int32_t block_x = get_group_id(0);
   const int32_t thread_y = get_local_id(1);
   const int32_t thread_x = get_local_id(0);
-  __local char shared[384] __attribute__((aligned(64)));
+  __local char shared[256] __attribute__((aligned(64)));
   {
     float t_private0_C[16] __attribute__((aligned(64)));
     #pragma unroll 2
@@ -103,26 +103,26 @@ __kernel __attribute__((reqd_work_group_size(2, 2, 1))) void tc_kernel_0(
     {
       __local float *t_shared1_A = (__local float *)(shared + 0);
       {
-        __local float *t_shared2_B = (__local float *)(shared + 256);
+        __local float *t_shared2_B = (__local float *)(shared + 128);
         {
           int32_t c0 = -1;
           do {
             if (4 * block_y + 2 * thread_y + thread_x <= 4 && c0 <= 0) {
               // S0_pack1
               if (((uintptr_t)t_A & 7) == 0) {
-                *(__local uint2 *)&t_shared1_A[32 * c0 + 12 * thread_y + 6 * thread_x + 32] = *(__global const uint2 *)&t_A[16 * block_y + 8 * thread_y + 4 * thread_x + 2 * c0 + 2];
+                *(__local uint2 *)&t_shared1_A[16 * c0 + 4 * thread_y + 2 * thread_x + 16] = *(__global const uint2 *)&t_A[16 * block_y + 8 * thread_y + 4 * thread_x + 2 * c0 + 2];
               }
               else {
                 for (int32_t c1 = 0; c1 < 2; c1 += 1) {
                   // S0_pack1
-                  t_shared1_A[32 * c0 + 12 * thread_y + 6 * thread_x + c1 + 32] = t_A[16 * block_y + 8 * thread_y + 4 * thread_x + 2 * c0 + c1 + 2];
+                  t_shared1_A[16 * c0 + 4 * thread_y + 2 * thread_x + c1 + 16] = t_A[16 * block_y + 8 * thread_y + 4 * thread_x + 2 * c0 + c1 + 2];
                 }
               }
             }
             if (4 * block_x + 2 * thread_y + thread_x <= 6 && c0 <= 0) {
               for (int32_t c1 = 0; c1 < 2; c1 += 1) {
                 // S0_pack2
-                t_shared2_B[16 * c0 + 8 * c1 + 2 * thread_y + thread_x + 16] = t_B[14 * c0 + 7 * c1 + 4 * block_x + 2 * thread_y + thread_x + 14];
+                t_shared2_B[16 * c0 + 4 * c1 + 2 * thread_y + thread_x + 16] = t_B[14 * c0 + 7 * c1 + 4 * block_x + 2 * thread_y + thread_x + 14];
               }
             }
             if (c0 >= 0) {
@@ -134,7 +134,7 @@ __kernel __attribute__((reqd_work_group_size(2, 2, 1))) void tc_kernel_0(
                     #pragma unroll 2
                     for (int32_t c3 = 0; c3 < 2; c3 += 1) {
                       // S0
-                      t_private0_C[2 * c2 + c3] += t_shared1_A[32 * c0 + 12 * c2 + 6 * thread_y + c1] * t_shared2_B[16 * c0 + 8 * c1 + 2 * c3 + thread_x];
+                      t_private0_C[2 * c2 + c3] += t_shared1_A[16 * c0 + 4 * c2 + 2 * thread_y + c1] * t_shared2_B[16 * c0 + 4 * c1 + 2 * c3 + thread_x];
                     }
                   }
                 }
@@ -148,7 +148,7 @@ __kernel __attribute__((reqd_work_group_size(2, 2, 1))) void tc_kernel_0(
                       for (int32_t c3 = 0; c3 < 2; c3 += 1) {
                         if (c3 <= tc_min_int32(1, -2 * block_x - thread_x + 3)) {
                           // S0
-                          t_private0_C[2 * c2 + c3] += t_shared1_A[32 * c0 + 12 * c2 + 6 * thread_y + c1] * t_shared2_B[16 * c0 + 8 * c1 + 2 * c3 + thread_x];
+                          t_private0_C[2 * c2 + c3] += t_shared1_A[16 * c0 + 4 * c2 + 2 * thread_y + c1] * t_shared2_B[16 * c0 + 4 * c1 + 2 * c3 + thread_x];
                         }
                       }
                     }

@@ -74,7 +74,7 @@ extern "C" __global__ __launch_bounds__(4, 1) void tc_kernel_0(
   const int32_t block_x = blockIdx.x;
   const int32_t thread_y = threadIdx.y;
   const int32_t thread_x = threadIdx.x;
-  __shared__ __align__(64) char shared[384];
+  __shared__ __align__(64) char shared[256];
   {
     float t_private0_C[16] __attribute__((aligned(64)));
     #pragma unroll 2
@@ -92,24 +92,24 @@ extern "C" __global__ __launch_bounds__(4, 1) void tc_kernel_0(
     {
       float *t_shared1_A = (float *)(shared + 0);
       {
-        float *t_shared2_B = (float *)(shared + 256);
+        float *t_shared2_B = (float *)(shared + 128);
         for (int32_t c0 = -1; c0 < 2; c0 += 1) {
           if (4 * block_y + 2 * thread_y + thread_x <= 4 && c0 <= 0) {
             // S0_pack1
             if (((uintptr_t)t_A & 7) == 0) {
-              tc_copy_ahead<8>(&t_shared1_A[32 * c0 + 12 * thread_y + 6 * thread_x + 32], &t_A[16 * block_y + 8 * thread_y + 4 * thread_x + 2 * c0 + 2]);
+              tc_copy_ahead<8>(&t_shared1_A[16 * c0 + 4 * thread_y + 2 * thread_x + 16], &t_A[16 * block_y + 8 * thread_y + 4 * thread_x + 2 * c0 + 2]);
             }
             else {
               for (int32_t c1 = 0; c1 < 2; c1 += 1) {
                 // S0_pack1
-                tc_copy_ahead<4>(&t_shared1_A[32 * c0 + 12 * thread_y + 6 * thread_x + c1 + 32], &t_A[16 * block_y + 8 * thread_y + 4 * thread_x + 2 * c0 + c1 + 2]);
+                tc_copy_ahead<4>(&t_shared1_A[16 * c0 + 4 * thread_y + 2 * thread_x + c1 + 16], &t_A[16 * block_y + 8 * thread_y + 4 * thread_x + 2 * c0 + c1 + 2]);
               }
             }
           }
           if (4 * block_x + 2 * thread_y + thread_x <= 6 && c0 <= 0) {
             for (int32_t c1 = 0; c1 < 2; c1 += 1) {
               // S0_pack2
-              tc_copy_ahead<4>(&t_shared2_B[16 * c0 + 8 * c1 + 2 * thread_y + thread_x + 16], &t_B[14 * c0 + 7 * c1 + 4 * block_x + 2 * thread_y + thread_x + 14]);
+              tc_copy_ahead<4>(&t_shared2_B[16 * c0 + 4 * c1 + 2 * thread_y + thread_x + 16], &t_B[14 * c0 + 7 * c1 + 4 * block_x + 2 * thread_y + thread_x + 14]);
             }
           }
           if (c0 >= 0) {
@@ -121,7 +121,7 @@ extern "C" __global__ __launch_bounds__(4, 1) void tc_kernel_0(
                   #pragma unroll 2
                   for (int32_t c3 = 0; c3 < 2; c3 += 1) {
                     // S0
-                    t_private0_C[2 * c2 + c3] += t_shared1_A[32 * c0 + 12 * c2 + 6 * thread_y + c1] * t_shared2_B[16 * c0 + 8 * c1 + 2 * c3 + thread_x];
+                    t_private0_C[2 * c2 + c3] += t_shared1_A[16 * c0 + 4 * c2 + 2 * thread_y + c1] * t_shared2_B[16 * c0 + 4 * c1 + 2 * c3 + thread_x];
                   }
                 }
               }
@@ -135,7 +135,7 @@ extern "C" __global__ __launch_bounds__(4, 1) void tc_kernel_0(
                     for (int32_t c3 = 0; c3 < 2; c3 += 1) {
                       if (c3 <= tc_min_int32(1, -2 * block_x - thread_x + 3)) {
                         // S0
-                        t_private0_C[2 * c2 + c3] += t_shared1_A[32 * c0 + 12 * c2 + 6 * thread_y + c1] * t_shared2_B[16 * c0 + 8 * c1 + 2 * c3 + thread_x];
+                        t_private0_C[2 * c2 + c3] += t_shared1_A[16 * c0 + 4 * c2 + 2 * thread_y + c1] * t_shared2_B[16 * c0 + 4 * c1 + 2 * c3 + thread_x];
                       }
                     }
                   }

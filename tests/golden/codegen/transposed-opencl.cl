@@ -70,7 +70,7 @@ __kernel __attribute__((reqd_work_group_size(3, 5, 1))) void tc_kernel_0(
     __global float *restrict t_C) {
   const int32_t thread_y = get_local_id(1);
   const int32_t thread_x = get_local_id(0);
-  __local char shared[192] __attribute__((aligned(64)));
+  __local char shared[128] __attribute__((aligned(64)));
   {
     float t_private0_C[16] __attribute__((aligned(64)));
     {
@@ -83,15 +83,15 @@ __kernel __attribute__((reqd_work_group_size(3, 5, 1))) void tc_kernel_0(
         {
           __local float *t_shared1_A = (__local float *)(shared + 0);
           {
-            __local float *t_shared2_B = (__local float *)(shared + 128);
+            __local float *t_shared2_B = (__local float *)(shared + 64);
             if (3 * thread_y + thread_x <= 4) {
               {
                 // S0_pack1
-                t_shared1_A[15 * thread_y + 5 * thread_x] = t_A[12 * thread_y + 4 * thread_x + c0];
+                t_shared1_A[3 * thread_y + thread_x] = t_A[12 * thread_y + 4 * thread_x + c0];
               }
               if (thread_y == 0) {
                 // S0_pack2
-                t_shared2_B[5 * thread_x] = t_B[4 * thread_x + c0];
+                t_shared2_B[thread_x] = t_B[4 * thread_x + c0];
               }
             }
             {
@@ -99,7 +99,7 @@ __kernel __attribute__((reqd_work_group_size(3, 5, 1))) void tc_kernel_0(
             }
             {
               // S0
-              t_private0_C[0] += t_shared1_A[5 * thread_y] * t_shared2_B[5 * thread_x];
+              t_private0_C[0] += t_shared1_A[thread_y] * t_shared2_B[thread_x];
             }
           }
         }

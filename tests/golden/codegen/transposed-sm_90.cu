@@ -59,7 +59,7 @@ extern "C" __global__ __launch_bounds__(15, 1) void tc_kernel_0(
     float *__restrict__ t_C) {
   const int32_t thread_y = threadIdx.y;
   const int32_t thread_x = threadIdx.x;
-  __shared__ __align__(64) char shared[768];
+  __shared__ __align__(64) char shared[512];
   {
     float t_private0_C[16] __attribute__((aligned(64)));
     {
@@ -69,21 +69,21 @@ extern "C" __global__ __launch_bounds__(15, 1) void tc_kernel_0(
     {
       float *t_shared1_A = (float *)(shared + 0);
       {
-        float *t_shared2_B = (float *)(shared + 512);
+        float *t_shared2_B = (float *)(shared + 256);
         for (int32_t c0 = -3; c0 < 4; c0 += 1) {
           if (3 * thread_y + thread_x <= 4 && c0 <= 0) {
             {
               // S0_pack1
-              tc_copy_ahead<4>(&t_shared1_A[32 * c0 + 15 * thread_y + 5 * thread_x + 96], &t_A[12 * thread_y + 4 * thread_x + c0 + 3]);
+              tc_copy_ahead<4>(&t_shared1_A[16 * c0 + 3 * thread_y + thread_x + 48], &t_A[12 * thread_y + 4 * thread_x + c0 + 3]);
             }
             if (thread_y == 0) {
               // S0_pack2
-              tc_copy_ahead<4>(&t_shared2_B[16 * c0 + 5 * thread_x + 48], &t_B[4 * thread_x + c0 + 3]);
+              tc_copy_ahead<4>(&t_shared2_B[16 * c0 + thread_x + 48], &t_B[4 * thread_x + c0 + 3]);
             }
           }
           if (c0 >= 0) {
             // S0
-            t_private0_C[0] += t_shared1_A[32 * c0 + 5 * thread_y] * t_shared2_B[16 * c0 + 5 * thread_x];
+            t_private0_C[0] += t_shared1_A[16 * c0 + thread_y] * t_shared2_B[16 * c0 + thread_x];
           }
           {
             tc_arrived<2>();
