@@ -55,6 +55,7 @@ def _sections(compilation: Compilation, stages: tuple[Stage, ...], decision: str
     yield "recurrences", _stage(stages, "recurrences")
     yield "scans", _stage(stages, "scans")
     yield "contractions", _stage(stages, "contractions")
+    yield "transposed operands", _stage(stages, "transposed operands")
     yield "scatters", _stage(stages, "scatters")
     yield "schedule", _stage(stages, "schedule")
     yield "schedule, mapped", compilation.schedule

@@ -90,7 +90,7 @@ def plan_of(
             owners = Owners(machine.enough_blocks, machine.enough_blocks * machine.block_threads)
             sharers = Sharers(owners, _PARTS_OF_GPUS, machine.atomic_bytes, options.numerics.deterministic, wide)
         case CpuOptions(), CpuMachine():
-            plan, cores = Plan(), options.threads or machine.cores
+            plan, cores = Plan(transposes=options.packed_operands > 0), options.threads or machine.cores
             # Processors mispredict which elements are an owner's: of single elements, that costs more than it gains.
             sharers = Sharers(Owners(cores, 1), _PARTS)
         case _:

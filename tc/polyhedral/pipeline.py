@@ -230,6 +230,7 @@ class _Run:
             ("recurrences", self.schedules.recurrences(plan)),
             ("scans", self.schedules.scans(plan)),
             ("contractions", self.schedules.contractions(plan)),
+            ("transposed operands", self.schedules.transposed(plan)),
             ("scatters", plan.shares),
         )
         for name, rewritten in done:

@@ -8,7 +8,7 @@ from typing import Final
 
 import islpy as isl
 
-from tc.base.errors import OptionsError
+from tc.base.errors import OptionsError, VerificationError
 from tc.language.isl.session import MAX_OPERATIONS, budget_told, is_out_of_operations
 from tc.language.program.specialization import Specialization
 from tc.polyhedral.gpu.mapping.split_plan import Plan, Whose
@@ -16,8 +16,10 @@ from tc.polyhedral.ir.contractions import Contraction
 from tc.polyhedral.ir.recurrences import LinearRecurrence
 from tc.polyhedral.ir.scans import Grown
 from tc.polyhedral.ir.scop import Scop, build_scop
+from tc.polyhedral.ir.transposed import TransposedOperand
 from tc.polyhedral.ir.tree import ScheduleTree
 from tc.polyhedral.proof.rewrites.verify_contraction import find_wrong_contraction
+from tc.polyhedral.proof.rewrites.verify_transposed import find_wrong_transposition
 from tc.polyhedral.proof.verify_initialization import prove_initialization
 from tc.polyhedral.proof.verify_recurrences import prove_recurrences
 from tc.polyhedral.proof.verify_scans import prove_scans
@@ -30,6 +32,7 @@ from tc.polyhedral.schedule.scan import Scanning, scan_reductions
 from tc.polyhedral.schedule.scatter import share_scatters
 from tc.polyhedral.schedule.schedule import schedule_scop, untransformed_tree
 from tc.polyhedral.schedule.split import Dealing, split_reductions
+from tc.polyhedral.schedule.transpose_operands import transpose_operands
 from tc.targets.options import Fusion
 
 # isl's operations for a compilation: of one statement, and for each further one.  They last about two seconds: to learn
@@ -65,6 +68,9 @@ class Schedules:
         self._with_contractions: dict[
             tuple[Scanning | None, Scanning | None], tuple[Specialization, tuple[Contraction, ...]]
         ] = {}
+        self._with_transposed: dict[
+            tuple[Scanning | None, Scanning | None], tuple[Specialization, tuple[TransposedOperand, ...]]
+        ] = {}
         self._unscheduled: set[tuple[Fusion, Plan]] = set()
 
     def scop(self, context: isl.Context, plan: Plan) -> Scop:
@@ -89,7 +95,7 @@ class Schedules:
         """
         between_kernels = frozenset[str]()
         parts: dict[str, str] = {}
-        found = self._contracted(plan, context)
+        found = self._transposed(plan, context)
         missing: dict[str, int] = {}
         for group in plan.groups:
             every = (statement.name for statement in found.program.statements)
@@ -158,6 +164,26 @@ class Schedules:
                         break
             self._with_contractions[key] = found, tuple(every)
         return self._with_contractions[key][0]
+
+    def _transposed(self, plan: Plan, context: isl.Context) -> Specialization:
+        """The program with transposed operands, where each read is proven to find the same."""
+        found = self._contracted(plan, context)
+        if not plan.transposes:
+            return found
+        key = plan.scans, plan.recurrences
+        if key not in self._with_transposed:
+            every = list[TransposedOperand]()
+            for changed, made in transpose_operands(found):
+                wrong = find_wrong_transposition(found, changed, made)
+                if wrong is not None:
+                    raise VerificationError(f"the transposed operand {made.tensor} is not proven correct: {wrong}")
+                found, every = changed, [*every, made]
+            self._with_transposed[key] = found, tuple(every)
+        return self._with_transposed[key][0]
+
+    def transposed(self, plan: Plan) -> tuple[TransposedOperand, ...]:
+        """Which operands are transposed, in the statements that were asked for before."""
+        return self._with_transposed[plan.scans, plan.recurrences][1] if plan.transposes else ()
 
     def contractions(self, plan: Plan) -> tuple[Contraction, ...]:
         """Which temporaries hold the last steps only, in the statements that were asked for before."""

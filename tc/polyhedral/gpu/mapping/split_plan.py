@@ -93,7 +93,8 @@ class Plan:
     ``groups``: how they are split.  ``wide``: the statements whose sums are accumulated in float64 in memory.
     ``recurrences``: which linear ones are in parts, before all else.  ``scans``: what grows is computed as a scan, and
     how, before anything is split.  ``shares``: how scatters are shared.  ``counts``: indices that are declared distinct
-    are counted, and checked.  ``deterministic``: atomic updates do not depend on their order.
+    are counted, and checked.  ``deterministic``: atomic updates do not depend on their order.  ``transposes``: operands
+    that products read across memory are transposed.
     """
 
     groups: tuple[Group, ...] = ()
@@ -103,6 +104,7 @@ class Plan:
     shares: tuple[Share, ...] = ()
     counts: bool = False
     deterministic: bool = True
+    transposes: bool = False
 
     @property
     def parts(self) -> tuple[int, ...]:
@@ -125,6 +127,7 @@ _FOR_A_BLOCK: Final = 4096
 _SPLIT_ACROSS_FROM: Final = 256
 # Products with at least so many steps are; how many results a tile then has, and how many steps each block at least.
 _SPLIT_PRODUCT_FROM: Final = 512
+_SPLIT_IN_TWO_FROM: Final = 2048  # where there are almost enough large tiles
 _SPLIT_TILE: Final = 64 * 64
 _LEAST_SPLIT_STEPS: Final = 64
 
@@ -216,7 +219,8 @@ def _of_product(statement: Statement, specialization: Specialization, machine: G
     lengths = [_iterations(statement, specialization, iterator.name) for iterator in reduced]
     steps = max((math.prod(length_of(iterator) or 1 for iterator in reduced), *lengths))
     tiles = -(-math.prod(specialization.layouts[statement.target].shape) // _SPLIT_TILE)
-    if steps < _SPLIT_PRODUCT_FROM or not 0 < 2 * tiles <= machine.enough_blocks:
+    least = _SPLIT_PRODUCT_FROM if 2 * tiles <= machine.enough_blocks else _SPLIT_IN_TWO_FROM
+    if steps < least or not 0 < tiles < machine.enough_blocks:
         return 1
     wanted = min(-(-machine.enough_blocks // tiles), steps // _LEAST_SPLIT_STEPS)
     # Best are parts of the outermost loop: operands are copied ahead of the inner ones.

@@ -1,0 +1,50 @@
+"""Loops over lanes that end between two vectors have shorter ones."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import tc
+from tc.reference.compare import compare
+from tests.translated import translated
+
+
+def clauses(type: str, length: int, target: str = "cpu:x86-64-v4", other: str = "") -> list[str]:
+    """What is asked of loops over rows of this length."""
+    text = f"def f({type}(N,M) x, {other or type}(M) v, {type}(N) w) -> (y) {{ y(n,m) = x(n,m) * v(m) + w(n) }}"
+    source = translated(tc.define(text).single(), (300, length), (length,), (300,), target=target).source.text
+    return re.findall(r"#pragma omp simd(.*)", source)
+
+
+@pytest.mark.parametrize(
+    ("type", "length", "clause"),
+    [
+        ("float", 28, " simdlen(8)"),
+        ("float", 40, " simdlen(8)"),
+        ("float", 14, " simdlen(4)"),
+        ("float", 32, ""),
+        ("float", 500, ""),
+        ("double", 28, ""),
+        ("double", 12, " simdlen(4)"),
+        ("int16", 44, " simdlen(8)"),
+    ],
+)
+def test_fewer_lanes_leave_fewer_elements_over(type: str, length: int, clause: str) -> None:
+    assert clauses(type, length) == [clause]
+
+
+def test_only_of_one_size_of_elements_and_for_wide_vectors() -> None:
+    assert clauses("float", 28, other="double") == [""]
+    assert clauses("float", 28, target="cpu:x86-64-v2") == [""]
+    assert clauses("float", 12, target="cpu:x86-64-v3") == [" simdlen(4)"]
+
+
+@pytest.mark.parametrize("length", [7, 14, 27, 28, 31, 44])
+def test_values_are_those_of_the_definition(length: int) -> None:
+    f = tc.define("def f(float(N,M) x, float(M) v) -> (y) { y(n,m) = exp(x(n,m)) * v(m) }").single()
+    random = np.random.default_rng(length)
+    x, v = random.standard_normal((50, length), np.float32), random.standard_normal(length, np.float32)
+    assert compare(f.oracle(x, v)["y"], np.asarray(f(x, v))).ok
