@@ -9,10 +9,11 @@ from tc.base.types import ScalarType
 from tc.gradient.reads import needed_for
 from tc.gradient.terms import converted
 from tc.grammar import syntax
+from tc.grammar.printer import print_definition
 from tc.language.algebra.rewriting import map_statement
 from tc.language.lower.lower import lower_text
 from tc.language.program.program import Cast, Expression, Program, Read, Role, Statement, rebuild
-from tc.language.text.print_program import program_syntax, program_text
+from tc.language.text.print_program import program_syntax
 
 
 def pruned(program: Program) -> Program:
@@ -39,8 +40,9 @@ def pruned(program: Program) -> Program:
 
 def lowered(program: Program) -> Program:
     """The program as the front end makes it of its text."""
+    written = program_syntax(program)
     try:
-        (found,) = lower_text(syntax.Text((program_syntax(program),)), program_text(program)).values()
+        (found,) = lower_text(syntax.Text((written,)), f"{print_definition(written)}\n").values()
     except SemanticError as error:
         message = f"the gradient of `{program.name.removesuffix('_gradient')}` is no definition: {error}"
         raise GradientError(Diagnostic(message)) from error

@@ -32,7 +32,7 @@ def reaches_all(statement: Statement, tensor: Tensor, program: Program) -> bool:
 
     False where isl cannot tell, and where a condition on scalars may make a number of what data choose.
     """
-    return reach_all((statement,), tensor, program)
+    return is_everything(statement, tensor) or reach_all((statement,), tensor, program)
 
 
 def reach_all(statements: Sequence[Statement], tensor: Tensor, program: Program) -> bool:
@@ -118,10 +118,14 @@ def is_one_to_one(statement: Statement) -> bool:
 
 
 def is_everything(statement: Statement, tensor: Tensor) -> bool:
-    """Whether its subscripts are iterators over whole dimensions, as they are written."""
+    """Whether its subscripts are iterators over whole dimensions, one for each, as they are written."""
     ranges = {iterator.name: iterator for iterator in statement.iterators}
-    return not statement.conditions and all(
-        isinstance(own, IteratorReference)
-        and (ranges[own.name].begin, ranges[own.name].end) == (Literal(0, INDEX_TYPE), extent)
-        for own, extent in zip(statement.subscripts, tensor.shape, strict=True)
+    names = [own.name for own in statement.subscripts if isinstance(own, IteratorReference)]
+    return (
+        not statement.conditions
+        and len(set(names)) == len(statement.subscripts)
+        and all(
+            (ranges[name].begin, ranges[name].end) == (Literal(0, INDEX_TYPE), extent)
+            for name, extent in zip(names, tensor.shape, strict=True)
+        )
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from tc.gradient.images import is_everything, is_one_to_one, reaches_all
+from tc.gradient.images import is_one_to_one, reaches_all
 from tc.gradient.reads import read_by
 from tc.gradient.terms import plus
 from tc.language.algebra.extents import named_extent, rename_extent
@@ -41,16 +41,19 @@ def simplified(program: Program) -> Program:
 def _without_copies(program: Program, statements: list[Statement]) -> list[Statement]:
     position = 0
     while position < len(statements):
-        copy = statements[position]
+        copy, later = statements[position], statements[position + 1 :]
         source = _copied(copy, program)
-        later = statements[position + 1 :]
-        written = {statement.target for statement in later}
-        turned = source is not None and source.subscripts != copy.subscripts
-        if source is None or written & {source.tensor, copy.target} or (turned and _is_measured(program, copy.target)):
+        if source is None or not _may_be_read(copy, source, later, program):
             position += 1
             continue
         statements[position:] = map(_reading(copy, source), later)
     return statements
+
+
+def _may_be_read(copy: Statement, source: Read, later: Sequence[Statement], program: Program) -> bool:
+    """Whether what is copied may be read in the place of the copy."""
+    changes = any(statement.target in (source.tensor, copy.target) for statement in later)
+    return not changes and (source.subscripts == copy.subscripts or not _is_measured(program, copy.target))
 
 
 def _is_measured(program: Program, tensor: str) -> bool:
@@ -115,7 +118,7 @@ def _copied(statement: Statement, program: Program) -> Read | None:
     same = moved and program.tensor(value.tensor).type is target.type and not statement.blocks
     if not same or len(plain) != len(statement.subscripts) or statement.conditions:
         return None
-    return value if is_everything(statement, target) or reaches_all(statement, target, program) else None
+    return value if reaches_all(statement, target, program) else None
 
 
 def _in_one_statement(program: Program, statements: Sequence[Statement]) -> list[Statement]:

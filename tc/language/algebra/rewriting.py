@@ -8,6 +8,7 @@ from dataclasses import replace
 from tc.language.algebra.extents import rename_extent
 from tc.language.program.program import (
     Expression,
+    IterationVariable,
     IteratorReference,
     Read,
     SizeReference,
@@ -43,7 +44,7 @@ def map_statement(statement: Statement, change: Callable[[Expression], Expressio
     """The statement with ``change`` applied to every expression."""
     return replace(
         statement,
-        iterators=tuple(replace(i, begin=change(i.begin), end=change(i.end)) for i in statement.iterators),
+        iterators=tuple(IterationVariable(i.name, change(i.begin), change(i.end)) for i in statement.iterators),
         conditions=tuple(change(c) for c in statement.conditions),
         subscripts=tuple(change(s) for s in statement.subscripts),
         value=change(statement.value),

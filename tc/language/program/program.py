@@ -8,7 +8,7 @@ of a new value has a tensor of its own (see *Values* in the design).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from enum import Enum
 from typing import Final, TypeAlias, assert_never
 
@@ -189,6 +189,10 @@ Expression: TypeAlias = (
 )
 
 
+# Most of what is walked through.
+_LEAVES: Final = frozenset({Literal, IteratorReference, SizeReference, ScalarReference})
+
+
 def children(expression: Expression) -> tuple[Expression, ...]:
     """Direct subexpressions, in order of evaluation."""
     match expression:
@@ -222,16 +226,18 @@ def rebuild(expression: Expression, change: Callable[[Expression], Expression]) 
     match expression:
         case Literal() | IteratorReference() | SizeReference() | ScalarReference():
             return expression
-        case Read(_, subscripts):
-            return replace(expression, subscripts=tuple(change(s) for s in subscripts))
-        case Unary(_, operand) | Cast(operand):
-            return replace(expression, operand=change(operand))
-        case Binary(_, left, right):
-            return replace(expression, left=change(left), right=change(right))
-        case Select(condition, then, otherwise):
-            return replace(expression, condition=change(condition), then=change(then), otherwise=change(otherwise))
-        case Call(_, arguments):
-            return replace(expression, arguments=tuple(change(a) for a in arguments))
+        case Read(tensor, subscripts, type):
+            return Read(tensor, tuple([change(s) for s in subscripts]), type)
+        case Unary(operator, operand, type):
+            return Unary(operator, change(operand), type)
+        case Cast(operand, type):
+            return Cast(change(operand), type)
+        case Binary(operation, left, right, type):
+            return Binary(operation, change(left), change(right), type)
+        case Select(condition, then, otherwise, type):
+            return Select(change(condition), change(then), change(otherwise), type)
+        case Call(function, arguments, type):
+            return Call(function, tuple([change(a) for a in arguments]), type)
         case InRange(index, begin, end, extent):
             return InRange(change(index), change(begin), change(end), change(extent))
         case _:
@@ -244,7 +250,8 @@ def walk(expression: Expression) -> Iterator[Expression]:
     while waiting:
         found = waiting.pop()
         yield found
-        waiting.extend(reversed(children(found)))
+        if type(found) not in _LEAVES:
+            waiting.extend(reversed(children(found)))
 
 
 # --- declarations --------------------------------------------------------------------------------------------

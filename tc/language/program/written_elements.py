@@ -21,7 +21,7 @@ from tc.language.program.program import (
 
 def scatters(subscript: Expression) -> bool:
     """Whether a subscript of a left-hand side depends on data."""
-    return any(isinstance(part, Read) for part in walk(subscript))
+    return not isinstance(subscript, IteratorReference) and any(isinstance(part, Read) for part in walk(subscript))
 
 
 def index_read(subscript: Expression) -> Read | None:
