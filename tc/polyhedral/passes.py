@@ -36,6 +36,7 @@ from tc.polyhedral.ir.loops import LoopTree
 from tc.polyhedral.ir.scop import Scop
 from tc.polyhedral.ir.tree import ScheduleTree
 from tc.polyhedral.prefetch.prefetch_blocks import prefetch_blocks
+from tc.polyhedral.prefetch.prefetch_copies import prefetch_copies
 from tc.polyhedral.prefetch.prefetch_fills import prefetch_fills, strip_fills
 from tc.polyhedral.prefetch.prefetch_gathers import prefetch_gathers
 from tc.polyhedral.prefetch.prefetch_panels import prefetch_panels
@@ -332,6 +333,10 @@ def _prefetch_fills(root: LoopTree, scop: Scop, options: CpuOptions, _machine: C
     return (prefetch_fills(root, scop.buffers, scop.bodies, scop.sizes) if options.block_prefetch else root), scop
 
 
+def _prefetch_copies(root: LoopTree, scop: Scop, options: CpuOptions, _machine: CpuMachine) -> Loops:
+    return (prefetch_copies(root, scop.buffers, scop.bodies, scop.sizes) if options.block_prefetch else root), scop
+
+
 def _prefetch_panels(root: LoopTree, scop: Scop, options: CpuOptions, _machine: CpuMachine) -> Loops:
     return (prefetch_panels(root, scop.promotions, scop.bodies) if options.block_prefetch else root), scop
 
@@ -342,5 +347,6 @@ PREFETCH_PASSES: Final[Passes[LoopTree, CpuOptions, CpuMachine]] = (
     ("prefetch blocks", _prefetch_blocks),
     ("prefetch stores", _prefetch_stores),
     ("prefetch fills", _prefetch_fills),
+    ("prefetch copies", _prefetch_copies),
     ("prefetch panels", _prefetch_panels),
 )

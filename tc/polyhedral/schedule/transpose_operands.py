@@ -48,6 +48,9 @@ _LEAST_STEPS: Final = 64
 _LEAST_ROWS: Final = 16
 # Elements between two steps, from which on the lines of a few rows do not follow each other.
 _FAR: Final = 64
+# Elements of a line, and of rows that lie in few sets.
+_LINE: Final = 16
+_SETS: Final = 256
 
 
 def transpose_operands(specialization: Specialization) -> Iterator[tuple[Specialization, TransposedOperand]]:
@@ -80,8 +83,14 @@ def transposed(specialization: Specialization, made: TransposedOperand, place: i
     return replace(
         specialization,
         program=replace(program, tensors=(*program.tensors, copy), statements=tuple(statements)),
-        layouts={**specialization.layouts, made.copy: Layout(layout.type, shape, contiguous_strides(shape))},
+        layouts={**specialization.layouts, made.copy: Layout(layout.type, shape, _strides(shape))},
     )
+
+
+def _strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Rows one after the other, a line apart where they would share a few sets of the caches."""
+    row = shape[-1] + (_LINE if shape[-1] % _SETS == 0 else 0)
+    return (*contiguous_strides((*shape[:-1], row))[:-1], 1)
 
 
 def _copying(

@@ -107,6 +107,21 @@ def vectorize_tree(
     return replace(tree, root=vectorizer.visit(tree.root, tree.domain))
 
 
+def _has_lanes(node: Node) -> bool:
+    """Whether a register tile has lanes below."""
+    match node:
+        case Band(members, _, child):
+            return any(member.kind is LoopKind.VECTOR for member in members) or _has_lanes(child)
+        case Sequence(filters):
+            return any(_has_lanes(branch.child) for branch in filters)
+        case Extension(child=child):
+            return _has_lanes(child)
+        case Leaf():
+            return False
+        case _:
+            assert_never(node)
+
+
 def ends_nest(node: Node) -> bool:
     """Whether only statements, no loops, are left below."""
     match node:
@@ -140,34 +155,38 @@ class _Vectorizer:
     vector_bytes: int
     streamed: frozenset[str]
 
-    def visit(self, node: Node, domain: isl.UnionSet, *, inside: bool = False) -> Node:
-        """The subtree; ``inside``: there are loops around it."""
+    def visit(self, node: Node, domain: isl.UnionSet, *, inside: bool = False, beside: bool = False) -> Node:
+        """The subtree; ``inside``: there are loops around it; ``beside``: lanes of a register tile are in this nest."""
         match node:
             case Leaf():
                 return node
             case Sequence(filters):
+                beside = beside or (inside and any(_has_lanes(branch.child) for branch in filters))
                 return Sequence(
                     tuple(
-                        replace(f, child=self.visit(f.child, domain.intersect(f.domain), inside=inside))
+                        replace(
+                            f,
+                            child=self.visit(f.child, domain.intersect(f.domain), inside=inside, beside=beside),
+                        )
                         for f in filters
                     )
                 )
             case Extension(instances=instances, child=child):
-                return replace(node, child=self.visit(child, domain.union(instances.range()), inside=inside))
+                every = domain.union(instances.range())
+                return replace(node, child=self.visit(child, every, inside=inside, beside=beside))
             case Band(members, _, child):
                 if ends_nest(child):
-                    return self.innermost_band(node, domain, kept=0 if inside else 1)
+                    band = replace(node, members=self.without_rows(members, domain)) if beside else node
+                    return self.innermost_band(band, domain, kept=0 if inside else 1)
                 if _permutes(node, domain) and isinstance(child, Band):
-                    return self.visit(
-                        Band((*members, *child.members), permutable=True, child=child.child), domain, inside=inside
-                    )
-                return replace(node, child=self.visit(child, domain, inside=True))
+                    joined = Band((*members, *child.members), permutable=True, child=child.child)
+                    return self.visit(joined, domain, inside=inside, beside=beside)
+                return replace(node, child=self.visit(child, domain, inside=True, beside=beside))
             case _:
                 assert_never(node)
 
     def innermost_band(self, band: Band, domain: isl.UnionSet, kept: int) -> Node:
         """The band in its best order; loops after the first ``kept`` that lie end to end in memory become one."""
-        band = replace(band, members=self.without_rows(band.members, domain))
         phased = self.phased(band.members, domain)
         if phased is not None:
             others, parts = phased
@@ -187,13 +206,9 @@ class _Vectorizer:
         return cut_lanes(replace(band, members=members), domain, self.lanes(domain), ranged=ranged)
 
     def without_rows(self, members: tuple[Member, ...], domain: isl.UnionSet) -> tuple[Member, ...]:
-        """The members without rows of a register tile that is another statement's: this one has lanes of its own.
-
-        In steps of blocks, rows are a tile without lanes.
-        """
-        kinds = {member.kind for member in members}
+        """The members without rows of a register tile that is another statement's: this one has lanes of its own."""
         blocks = any(self.scop.statement(name).blocks for name in statement_names(domain))
-        if not self.mark or blocks or LoopKind.VECTOR in kinds or LoopKind.REGISTER not in kinds:
+        if not self.mark or blocks or any(member.kind is LoopKind.VECTOR for member in members):
             return members
         return tuple(replace(m, kind=LoopKind.SEQUENTIAL) if m.kind is LoopKind.REGISTER else m for m in members)
 
