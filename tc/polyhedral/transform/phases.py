@@ -72,7 +72,8 @@ class _Walk:
             case [(fast, 1), (slow, phases)] if 1 < phases <= MOST_PHASES:
                 space = domain.extract_set(aff.get_domain_space())
                 least, most = space.dim_min_val(fast), space.dim_max_val(fast)
-                return cls(aff, slow, fast, phases) if least.is_zero() and most.to_python() == phases - 1 else None
+                whole = least.is_zero() and most.is_int() and most.to_python() == phases - 1
+                return cls(aff, slow, fast, phases) if whole else None
             case _:
                 return None
 

@@ -61,3 +61,17 @@ def test_they_are_as_many_whatever_is_unrolled() -> None:
         assert compare(f.oracle(g)["y"], np.asarray(f(g, options=options))).ok
     text = translated(f, (9, 21), target="cpu", options=tc.CpuOptions(vectorize=False)).source.text
     assert "simd" not in text
+
+
+def test_phases_whose_number_stays_open_are_none() -> None:
+    text = """
+    def f(float(N,W) g, float(K) k) -> (y) {
+        y(n,i) = 0.5 where n in 0:N, i in 0:2*W+K
+        y(n,2*w+j) += g(n,w) * k(j)
+    }"""
+    f = tc.define(text).single()
+    f.compile((tc.dynamic(9), tc.dynamic(20)), (tc.dynamic(3),))
+    random = np.random.default_rng(0)
+    for shapes in (((9, 20), (2,)), ((3, 7), (3,)), ((1, 1), (1,))):
+        g, k = (random.standard_normal(shape, np.float32) for shape in shapes)
+        assert compare(f.oracle(g, k)["y"], np.asarray(f(g, k))).ok
