@@ -306,10 +306,15 @@ class Atoms:
 
     def _product(self, monomial: Monomial, factor: int) -> Expression:
         result: Expression | None = None if factor == 1 else Literal(factor, INDEX_TYPE)
-        for atom in monomial:
+        # In one order, whichever was met first: sizes and iterators, then what is computed.
+        for atom in monomial if len(monomial) == 1 else sorted(monomial, key=self._place):
             expression = self._expressions[atom]
             result = expression if result is None else Binary(BinaryOperator.MULTIPLY, result, expression, INDEX_TYPE)
         return Literal(factor, INDEX_TYPE) if result is None else result
+
+    def _place(self, atom: int) -> tuple[str, int]:
+        is_plain = isinstance(self[atom], SizeReference | IteratorReference)
+        return ("" if is_plain else self._structure(atom)), atom
 
     # --- signs -----------------------------------------------------------------------------------------------
 

@@ -166,6 +166,17 @@ def test_preconditions_about_an_extent_print_behind_what_gives_it() -> None:
     assert [p.condition for p in lower(printed).preconditions] == [precondition.condition]
 
 
+@pytest.mark.parametrize("first", ["", "C(i) = A(i)"])
+def test_products_of_what_is_computed_print_in_one_order(first: str) -> None:
+    """Whichever factor the text names first: the condition on `s` comes before the range in the printed text."""
+    results = "(C, D)" if first else "(D)"
+    text = f"def f(float(N) A, int64(M) B, int s) -> {results} {{ {first} D(k) +=! A(s * i + k) where i in 0:M / 2 }}"
+    program = lower(text)
+    printed = program_text(program)
+    assert "k in 0:N + s - M / 2 * s" in printed
+    assert lower(printed) == program
+
+
 def test_functions_that_a_tensor_hides_print_in_their_other_spelling() -> None:
     program = lower(
         "def g(float(N) x) -> (y) { y(i) = exp(x(i)) } def f(float(N) exp) -> (z) { y = g(exp) z(i) = y(i) + exp(i) }"
