@@ -48,6 +48,7 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "prefetch blocks",
             "prefetch stores",
             "prefetch fills",
+            "prefetch copies",
             "prefetch panels",
         ),
         "text": ("print",),

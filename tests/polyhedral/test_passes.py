@@ -201,7 +201,7 @@ def test_the_pipeline_is_literal_lists() -> None:
     assert [name for name, _ in PASSES] == names
     loops = ["localize", "separate tiles", "constant unroll bounds", "separate borders", "strip fills"]
     assert [name for name, _ in LOOP_PASSES] == loops
-    prefetches = ["prefetch gathers", "prefetch blocks", "prefetch stores", "prefetch fills", "prefetch panels"]
+    prefetches = [f"prefetch {what}" for what in ("gathers", "blocks", "stores", "fills", "copies", "panels")]
     assert [name for name, _ in PREFETCH_PASSES] == prefetches
     mapped = map_program(specialized(MATMUL, ((8, 8), (8, 8))), CpuOptions(), MACHINE)
     names = [stage.name for stage in mapped.stages]
