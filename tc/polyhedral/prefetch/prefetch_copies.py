@@ -14,8 +14,7 @@ from tc.base.frozen import frozen
 from tc.language.program.program import Expression, Read
 from tc.language.program.specialization import Layout, Sizes
 from tc.polyhedral.analysis.access_boxes import accesses_in, trips
-from tc.polyhedral.analysis.offsets import LinearForm, index_form, subscript_form
-from tc.polyhedral.analysis.strides import offset_form
+from tc.polyhedral.analysis.offsets import LinearForm, index_form
 from tc.polyhedral.analysis.substitute import substituted
 from tc.polyhedral.ir.loops import (
     LINE_BYTES,
@@ -31,6 +30,7 @@ from tc.polyhedral.ir.loops import (
     StatementBody,
 )
 from tc.polyhedral.prefetch.register_tiles import is_large
+from tc.polyhedral.prefetch.rows import place_of
 
 # Rows ahead: as many as a core waits for at a time.
 _AHEAD: Final = 8
@@ -83,9 +83,7 @@ class _Walk:
         count = trips(lanes)
         for access in accesses_in(lanes.body, self.bodies, self.copied, {}):
             layout = self.large[access.tensor]
-            forms = [subscript_form(subscript, access.arguments) for subscript in access.subscripts]
-            known = [form for form in forms if form is not None]
-            place = offset_form(known, layout, self.sizes) if len(known) == len(forms) else LinearForm()
+            place = place_of(access, layout, self.sizes)
             size, step = layout.type.itemsize, (place.slope(rows.iterator) or 0) * rows.step
             if count is None or place.slope(lanes.iterator) != 1 or abs(step) * size < _NEAREST_BYTES:
                 continue

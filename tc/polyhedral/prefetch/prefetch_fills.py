@@ -15,8 +15,7 @@ from tc.base.frozen import frozen
 from tc.language.program.program import Expression, reads_in
 from tc.language.program.specialization import Layout, Sizes
 from tc.polyhedral.analysis.access_boxes import accesses_in, trips
-from tc.polyhedral.analysis.offsets import LinearForm, index_form, subscript_form
-from tc.polyhedral.analysis.strides import offset_form
+from tc.polyhedral.analysis.offsets import LinearForm, index_form
 from tc.polyhedral.analysis.substitute import substituted
 from tc.polyhedral.ir.loops import (
     LINE_BYTES,
@@ -37,6 +36,7 @@ from tc.polyhedral.ir.loops import (
     StatementBody,
     Use,
 )
+from tc.polyhedral.prefetch.rows import place_of
 
 # Smaller tensors may be in a last-level cache.
 _LARGE_BYTES: Final = 1 << 24
@@ -108,9 +108,7 @@ class _Walk:
         """What the lanes fill, element by element."""
         for access in accesses_in(loop.body, self.bodies, self.fills, {}):
             layout = self.large[access.tensor]
-            forms = [subscript_form(subscript, access.arguments) for subscript in access.subscripts]
-            known = [form for form in forms if form is not None]
-            place = offset_form(known, layout, self.sizes) if len(known) == len(forms) else LinearForm()
+            place = place_of(access, layout, self.sizes)
             if place.slope(loop.iterator) == 1:
                 yield _Row(access.tensor, place.expression(), layout.type.itemsize)
 

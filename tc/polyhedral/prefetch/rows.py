@@ -8,11 +8,18 @@ from collections.abc import Iterator, Sequence
 from functools import reduce
 
 from tc.language.program.specialization import Layout, Sizes
-from tc.polyhedral.analysis.access_boxes import Side
-from tc.polyhedral.analysis.offsets import LinearForm
+from tc.polyhedral.analysis.access_boxes import Access, Side
+from tc.polyhedral.analysis.offsets import LinearForm, subscript_form
 from tc.polyhedral.analysis.strides import moved, offset_form
 from tc.polyhedral.ir.loops import LINE_BYTES, Prefetch, Use
 from tc.polyhedral.prefetch.register_tiles import MOST_LINES
+
+
+def place_of(access: Access, layout: Layout, sizes: Sizes) -> LinearForm:
+    """The offset of what is accessed, in elements; 0, which nothing moves, where it is not affine."""
+    forms = [subscript_form(subscript, access.arguments) for subscript in access.subscripts]
+    known = [form for form in forms if form is not None]
+    return offset_form(known, layout, sizes) if len(known) == len(forms) else LinearForm()
 
 
 def rows_of(
