@@ -46,7 +46,8 @@ def _without_copies(program: Program, statements: list[Statement]) -> list[State
         if source is None or not _may_be_read(copy, source, later, program):
             position += 1
             continue
-        statements[position:] = map(_reading(copy, source), later)
+        change, measured = _reading(copy, source), _is_measured(program, copy.target)
+        statements[position:] = [change(own) if measured or copy.target in read_by(own) else own for own in later]
     return statements
 
 
