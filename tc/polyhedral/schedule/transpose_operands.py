@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Final
 
 from tc.base.frozen import frozen
-from tc.language.algebra.rewriting import fresh_name, map_statement
+from tc.language.algebra.rewriting import fresh_name
 from tc.language.program.program import (
     INDEX_TYPE,
     DerivedOrigin,
@@ -125,7 +125,7 @@ def _reading(statement: Statement, made: TransposedOperand) -> Statement:
             )
         return found
 
-    return replace(map_statement(statement, lambda own: own), value=change(statement.value))
+    return replace(statement, value=change(statement.value))
 
 
 def _place(program: Program, made: TransposedOperand) -> int | None:
