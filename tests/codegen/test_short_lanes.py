@@ -1,4 +1,4 @@
-"""Loops over lanes that end between two vectors have shorter ones."""
+"""Loops over lanes that end between two vectors have shorter ones, and short ones a length that compilers know."""
 
 from __future__ import annotations
 
@@ -48,3 +48,21 @@ def test_values_are_those_of_the_definition(length: int) -> None:
     random = np.random.default_rng(length)
     x, v = random.standard_normal((50, length), np.float32), random.standard_normal(length, np.float32)
     assert compare(f.oracle(x, v)["y"], np.asarray(f(x, v))).ok
+
+
+@pytest.mark.parametrize("columns", [600, 333, 1000])
+def test_rows_of_a_packed_operand_have_lengths_that_are_known(columns: int) -> None:
+    text = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }"
+    source = translated(tc.define(text).single(), (120, 300), (300, columns), target="cpu:x86-64-v4").source.text
+    copies = re.findall(r"for \(int64_t \w+ = 0; \w+ < ([^;]*); \w+ \+= 1\) \{\s*// S0_pack", source)
+    # One for full panels, and one for the last.
+    assert len(copies) == 2
+    assert all(length.isdigit() for length in copies)
+
+
+def test_packed_rows_of_a_last_panel_are_as_the_oracle_says() -> None:
+    random = np.random.default_rng(0)
+    mm = tc.define("def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }").single()
+    for n in (97, 333):
+        a, b = (random.standard_normal(shape).astype("float32") for shape in ((30, 300), (300, n)))
+        assert compare(mm.oracle(a, b)["C"], np.asarray(mm(a, b))).ok

@@ -10,7 +10,7 @@ from tc.base.frozen import frozen
 from tc.base.types import ScalarType
 from tc.codegen.printer.printed import Printed, line, together
 from tc.codegen.text.fragment import Fragment, call, element, listed, named, prefix
-from tc.polyhedral.cpu.microkernel import vector_widths
+from tc.polyhedral.cpu.tile_cost import vector_widths
 from tc.polyhedral.ir.loops import Buffer
 
 

@@ -39,6 +39,9 @@ def copy_loops(
     own = isl.UnionSet.from_set(copy.domain)
     *outer, last = members
     if copy.promoted[0].panels is not None:
+        along = replace(last, function=_whole(copy, depth, order[-1]))
+        is_copied = lanes and _step(along, copy, layouts) == 1
+        last = replace(last, kind=LoopKind.VECTOR) if is_copied else last
         members = (*(member for member in outer if extent_of(member.function, own) > 1), last)
     elif registers:
         # Rows that lie side by side in the tensor stand next to the lanes, so that they can be stored as columns.
@@ -53,6 +56,14 @@ def copy_loops(
         *outer, last = linearize_last(members, (copy,), layouts, 0)
         members = (*outer, replace(last, kind=LoopKind.VECTOR) if lanes else last)
     return Band(members, permutable=True, child=Leaf())
+
+
+def _whole(copy: ScopStatement, depth: int, dimension: int) -> isl.UnionPwAff:
+    """A local subscript behind a prefix, not cut into panels."""
+    local = isl.LocalSpace.from_space(copy.domain.get_space())
+    return isl.UnionPwAff.from_pw_aff(
+        isl.PwAff.from_aff(isl.Aff.var_on_domain(local, isl.dim_type.set, depth + dimension))
+    )
 
 
 def _subscript(copy: ScopStatement, depth: int, dimension: int, count: int) -> isl.Aff:

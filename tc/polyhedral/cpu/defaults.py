@@ -15,8 +15,8 @@ from tc.polyhedral.analysis.reads import data_ranges, value_reads
 from tc.polyhedral.analysis.scattered import is_scatter
 from tc.polyhedral.analysis.strides import iterator_of, stride
 from tc.polyhedral.cpu.chunk_steps import in_steps
-from tc.polyhedral.cpu.microkernel import PANEL, RESIDENT, STEPS
 from tc.polyhedral.cpu.parallelize import ENOUGH_CHUNKS
+from tc.polyhedral.cpu.tile_cost import PANEL, RESIDENT, STEPS
 from tc.polyhedral.ir.loops import LoopKind
 from tc.polyhedral.ir.scop import Scop, ScopStatement, layouts_of
 from tc.polyhedral.ir.tree import Band, Member, statement_names

@@ -31,7 +31,7 @@ from tc.polyhedral.analysis.scattered import is_scatter
 from tc.polyhedral.analysis.strides import iterator_of, stride
 from tc.polyhedral.cpu.chunk_steps import runs_steps
 from tc.polyhedral.cpu.copy_loops import copy_loops
-from tc.polyhedral.cpu.microkernel import FIRST_CACHE
+from tc.polyhedral.cpu.tile_cost import FIRST_CACHE
 from tc.polyhedral.ir.loops import LoopKind
 from tc.polyhedral.ir.panels import Panels
 from tc.polyhedral.ir.scop import Scop, ScopStatement, layouts_of

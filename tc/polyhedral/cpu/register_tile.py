@@ -149,15 +149,22 @@ def _heaviest_tile(
 ) -> tuple[StatementBody, MicroKernel] | None:
     """The statement below with the most instances that has a register tile, and the tile."""
     statements = [scop.statement(name) for name in statement_names(domain)]
+    shared = len({statement.body.target for statement in statements}) > 1
     for statement in sorted(statements, key=lambda s: -volume(isl.UnionSet.from_set(s.domain))):
-        tile = choose(statement, _surroundings(statement, points, sizes, blocks.get(statement.name, _Blocks())))
+        around = _surroundings(statement, points, sizes, blocks.get(statement.name, _Blocks()), shared=shared)
+        tile = choose(statement, around)
         if tile is not None:
             return statement.body, tile
     return None
 
 
 def _surroundings(
-    statement: ScopStatement, points: tuple[Member, ...], sizes: tuple[tuple[Member, int], ...], blocks: _Blocks
+    statement: ScopStatement,
+    points: tuple[Member, ...],
+    sizes: tuple[tuple[Member, int], ...],
+    blocks: _Blocks,
+    *,
+    shared: bool,
 ) -> Surroundings:
     domain = isl.UnionSet.from_set(statement.domain)
     around = {name: point for point in points if (name := iterator_of(point.function, statement.body)) is not None}
@@ -174,6 +181,7 @@ def _surroundings(
         tuple(sorted(blocks.chunks.items())),
         frozenset(blocks.steps),
         frozenset(blocks.written),
+        shared,
     )
 
 

@@ -1,14 +1,15 @@
 """Index-set splitting: full tiles are separated from partial ones, since a register tile needs constant trip counts.
 
 Where the size of a register tile does not divide a loop, isl bounds the loop over the tile's points by a minimum.  A
-guard around the tile decides between the two cases, so that either can be unrolled into registers.
+guard around the tile decides between the two cases, so that either can be unrolled into registers.  Short rows, as of a
+packed operand, are separated likewise: of loops whose length is known compilers make a few vectors.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import assert_never
+from typing import Final, assert_never
 
 import islpy as isl
 
@@ -33,6 +34,9 @@ from tc.polyhedral.ir.loops import (
     leaves,
     variables,
 )
+
+# Elements: what compilers do for loops of unknown length takes as long as so many elements themselves.
+_SHORT: Final = 64
 
 
 @frozen
@@ -66,7 +70,7 @@ class _Separator:
     sizes: Sizes
 
     def visit(self, tree: LoopTree, path: tuple[Step, ...], *, in_tile: bool) -> LoopTree:
-        in_tile = in_tile or (isinstance(tree, Allocation) and not _allocates(tree.body))
+        in_tile = in_tile or (isinstance(tree, Allocation) and not _allocates(tree.body)) or _runs_short_rows(tree)
         if in_tile and not any(isinstance(leaf, Barrier) for leaf in leaves(tree)):
             return self.separate(tree, path)
         match tree:
@@ -103,6 +107,13 @@ class _Separator:
         fits = IndexOperation(IndexOperator.LESS_EQUAL, (found.number, found.other))
         then = self.separate(full, (*path, (fits, True)))
         return Guard(fits, then, self.separate(partial, (*path, (fits, False))))
+
+
+def _runs_short_rows(tree: LoopTree) -> bool:
+    """Whether rows of a nest, which holds nothing in registers, have a few vectors, but for some of them."""
+    if not isinstance(tree, Loop) or _allocates(tree):
+        return False
+    return any(found.number.value < _SHORT for found in _minima(tree))
 
 
 def _single_value(points: isl.Set, function: isl.PwAff) -> int | None:

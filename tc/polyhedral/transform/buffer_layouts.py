@@ -14,9 +14,11 @@ from tc.polyhedral.ir.loops import LINE_BYTES
 from tc.polyhedral.ir.panels import Panels
 from tc.polyhedral.ir.scop import Rotation
 
-# Rows of a packed operand begin at multiples of so many elements, a line of the cache for float32, but not of four
-# times as many, so that they spread over the sets of the cache.
+# Rows of a packed operand begin at multiples of so many elements, a line of the cache for float32.
 _LINE: Final = 16
+# But not at multiples of the longest rows that one register tile reads: parts of longer ones spread over the sets of
+# the cache.
+_TILE: Final = 64
 # Nor do parts of it that are read side by side begin at multiples of a page, which lie in the same set.
 _PAGE: Final = 1024
 
@@ -41,7 +43,7 @@ def ordered_strides(extents: tuple[int, ...], order: Items[int], *, pad: bool) -
         step *= extents[dimension]
         if pad and place == 0:
             step = -(-step // _LINE) * _LINE
-            step += _LINE if step % (4 * _LINE) == 0 else 0
+            step += _LINE if step > _TILE and step % _TILE == 0 else 0
         elif pad and step % _PAGE == 0:
             step += _LINE
     return tuple(strides)

@@ -12,7 +12,8 @@ import pytest
 
 from tc.language.isl.session import isl_context
 from tc.language.program.program import Read, iterators_in, walk
-from tc.polyhedral.cpu.microkernel import MicroKernel, Surroundings, choose_microkernel, vector_widths
+from tc.polyhedral.cpu.microkernel import MicroKernel, Surroundings, choose_microkernel
+from tc.polyhedral.cpu.tile_cost import vector_widths
 from tc.polyhedral.ir.scop import Scop, ScopStatement, build_scop, layouts_of
 from tc.targets.machine import VectorUnit
 from tests.polyhedral.support import GRADIENT, MATMUL, TRANSPOSED, TRIANGLE, specialized
@@ -125,6 +126,47 @@ def test_lanes_lie_along_memory_where_an_operand_does(
     tile = chosen(MATMUL, ((m, k), (k, n)), unit, packs=packs)
     assert tile is not None
     assert tile.lane == "n"
+
+
+@pytest.mark.parametrize("sizes", [(600, 600, 600), (333, 333, 333), (1000, 700, 900), (1024, 1024, 1024)])
+def test_a_remainder_does_not_keep_lanes_from_whole_vectors_along_memory(sizes: tuple[int, int, int]) -> None:
+    m, k, n = sizes
+    tile = found(MATMUL, ((m, k), (k, n)), UNITS[0])
+    assert tile.lane == "n"
+    assert tile.lanes % 16 == 0
+    assert math.prod(tile.sizes.values()) >= 18 * 16
+
+
+def test_more_results_than_hide_the_latency_amortize_loads_of_the_second_cache() -> None:
+    # 1,000 rows of 64 lanes do not stay in the first-level cache, 64 rows do.
+    large = found(MATMUL, ((1024, 1040), (1040, 1024)), UNITS[0])
+    assert math.prod(large.sizes.values()) >= 24 * 16
+
+
+def test_rows_a_page_apart_are_fewer_than_the_ways_of_a_set() -> None:
+    tile = found(MATMUL, ((1024, 1024), (1024, 1024)), UNITS[0])
+    assert rows(tile)["m"] < 8
+
+
+def test_no_operand_is_read_across_its_lines_where_the_other_loop_can_be_the_lanes() -> None:
+    text = "def mm(float(M,N) X, float(N,K) Y) -> (Z) { Z(m,k) +=! X(m,n) * Y(n,k) }"
+    tile = found(text, ((128, 1024), (1024, 1024)), UNITS[0])
+    assert tile.lane == "k"
+
+
+def test_a_remainder_of_rows_is_taken_where_nothing_else_runs_in_the_loops() -> None:
+    with isl_context() as context:
+        scop = build_scop(specialized(MATMUL, ((256, 64), (64, 256))), context)
+        layouts = layouts_of(scop)
+
+        def most_rows(*, shared: bool) -> int:
+            around = Surroundings(shared=shared)
+            tile = choose_microkernel(reduction(scop), layouts, UNITS[0], packs=True, around=around)
+            assert tile is not None
+            return tile.sizes["m"]
+
+        assert 256 % most_rows(shared=False) != 0
+        assert 256 % most_rows(shared=True) == 0
 
 
 @pytest.mark.parametrize("unit", UNITS)

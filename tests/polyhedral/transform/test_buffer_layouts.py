@@ -6,7 +6,7 @@ import pytest
 
 from tc.base.types import ScalarType
 from tc.polyhedral.analysis.box import Box
-from tc.polyhedral.transform.buffer_layouts import padded_layout
+from tc.polyhedral.transform.buffer_layouts import ordered_strides, padded_layout
 
 # Of 4 bytes each.
 BANKS = 32
@@ -47,3 +47,18 @@ def test_eight_threads_that_read_a_vector_each_read_all_banks(row: int) -> None:
 def test_a_number_that_was_asked_for_is_added_to_every_row() -> None:
     assert strides(ScalarType.FLOAT32, 5, 7, 28, padding=4) == (224, 32, 1)
     assert strides(ScalarType.FLOAT32, 5, 7, 28, padding=0) == (196, 28, 1)
+
+
+@pytest.mark.parametrize(
+    ("row", "begin"),
+    [
+        (32, 32),
+        (48, 48),
+        (64, 64),  # a register tile reads whole rows: there is nothing to spread
+        (50, 64),
+        (128, 144),
+        (256, 272),
+    ],
+)
+def test_rows_that_are_read_in_parts_spread_over_the_sets_of_the_cache(row: int, begin: int) -> None:
+    assert ordered_strides((100, row), (0, 1), pad=True) == (begin, 1)

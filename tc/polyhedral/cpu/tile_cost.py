@@ -1,0 +1,313 @@
+"""What a register tile costs: a static model of the loops around a reduction, in the manner of Goto and van de Geijn.
+
+Inside the reduction a tile of results stays in vector registers; a step of the reduction costs its multiply-adds and
+loads, a tile its stores, and an operand that is copied its packing (*Anatomy of high-performance matrix
+multiplication*, 2008).  The constants were fitted to times of single products on a Cascade Lake processor.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import islpy as isl
+
+from tc.base.frozen import frozen
+from tc.language.program.specialization import Layout
+from tc.polyhedral.analysis.pack import can_pack, worth_packing
+from tc.polyhedral.analysis.reads import ranging_iterators, value_reads
+from tc.polyhedral.analysis.strides import greatest_stride
+from tc.polyhedral.ir.loops import LINE_BYTES
+from tc.polyhedral.ir.scop import ScopStatement
+from tc.targets.machine import VectorUnit
+
+# Cycles, roughly: what matters is how they compare.
+_BROADCAST: Final = 0.15  # one element for all lanes, beside the multiply-adds that hide most of it
+_STRANGE: Final = 0.4  # the same from rows that lie far from each other
+_CROWDED: Final = 0.25  # the same from as many rows as a set of the cache has ways, where they meet in one
+_EVICTED: Final = 0.8  # the same from more of them
+_WAYS: Final = 8
+_FAR: Final = 1 << 15  # so many elements: nothing is fetched ahead for all of them
+_LOAD: Final = 0.4  # an aligned vector, likewise
+_BOTH: Final = 1.2  # likewise, where multiply-adds wait for loads: of each there are two in a cycle
+_UNALIGNED: Final = 2.0  # a vector that may lie across two lines of the cache
+_FETCHED: Final = 1.0  # a line of the second cache, of rows that lie apart
+_FETCHED_FAR: Final = 4.0  # the same of the third one
+_STEP: Final = 0.5  # counting and addresses of one step of the reduction
+_PRESSED: Final = 0.6  # a load beyond the share of the multiply-adds that leaves the load ports idle at times
+_LOADS: Final = 0.7  # that share
+_STREAMED: Final = 4.0  # what lanes read in one step, where a whole reduction does not stay in the first cache
+_GATHER: Final = 2.0  # one element that lies across the lanes
+_SCATTER: Final = 4.0  # one result that is stored across memory, alone in its line of the cache
+_TRANSPOSE: Final = 0.5  # the same where rows of the tile lie side by side in memory
+_ALIASED: Final = 2.0  # likewise, if lanes lie so far apart that they meet in a few sets of the cache
+_CUT: Final = 16.0  # likewise, of rows that no half of a line holds whole
+_ACROSS: Final = 1.08  # a tile whose lanes lie across memory, against one of the same cost whose lanes do not
+_PAGE: Final = 4096  # bytes: so far
+_HALF_LINE: Final = LINE_BYTES // 2
+_PACK: Final = 1.0  # one element copied into another order
+_COPY: Final = 0.3  # one element copied in the same order
+_LATENCY: Final = 4.0  # a multiply-add waits so long for the one before in the same register
+_NARROW: Final = 0.55  # a vector of half the width or less
+_FEWER_ROWS: Final = 0.5  # full tiles that one with fewer rows takes beyond its share of them
+_FEWER_LANES: Final = 0.7  # likewise, with fewer lanes
+_FEWER_SHARED: Final = 3.0  # likewise, with fewer rows of more than sums in registers: all of it stands there twice
+_IN_PIECES: Final = 1.15  # a tile whose results leave the registers and come back, against one that keeps them
+# Registers in which compilers keep elements that several steps of a sliding window read.
+_SLIDING: Final = 7
+
+# What the lanes of a register tile read during a whole reduction: up to this many bytes of it stay in a second-level
+# cache, beside what streams by.
+RESIDENT: Final = 3 << 17
+# Bytes of a first-level cache.
+FIRST_CACHE: Final = 1 << 15
+# Beyond that: rows and columns of a tile of register tiles, and the steps of the reduction in one piece.
+PANEL: Final = 256
+STEPS: Final = 256
+
+
+@frozen
+class _Read:
+    """What a tile does for one operand: vectors and elements that it loads in a step, the cycles of that, and those of
+    packing the operand.
+    """
+
+    loads: int
+    cycles: float
+    packing: float = 0.0
+
+
+@frozen
+class TileCosts:
+    """What the cost of a tile depends on.
+
+    ``extents``: of the iterators.  ``target_strides``, ``read_strides``: how far the element of the target, and of
+    every read of the value, moves along each of them; None for a gather.  ``packable``: whether a read may be packed;
+    ``copied``: by the iterator of the lanes, which reads are packed though they lie along them.  ``independent``: the
+    iterators that choose the element of the target; a tile of one whose range starts above 0 is partial.  ``reduced``:
+    the iterators of the reduction.  ``shared``: other statements run in the same loops.
+    """
+
+    itemsize: int
+    width: int
+    registers: int
+    extents: Mapping[str, int]
+    target_strides: Mapping[str, int]
+    read_strides: tuple[Mapping[str, int | None], ...]
+    copied: Mapping[str, tuple[int, ...]]
+    packable: tuple[bool, ...]
+    independent: tuple[str, ...]
+    reduced: tuple[str, ...]
+    shared: bool
+
+    @property
+    def steps(self) -> int:
+        """Of the reduction."""
+        return math.prod(self.extents[name] for name in self.reduced)
+
+    def lanes_fit(self) -> bool:
+        """Whether there is something that vectors could lie along."""
+        return bool(self.independent) and self.steps > 1 and self.width > 1
+
+    def plain(self) -> float:
+        """The reduction without a tile: its lanes are partial sums, if memory is contiguous along a reduced loop."""
+        instances = math.prod(self.extents.values())
+        contiguous = [name for name in self.reduced if all(steps[name] in (0, 1) for steps in self.read_strides)]
+        if not contiguous:
+            return instances * _GATHER
+        extent = max(self.extents[name] for name in contiguous)
+        width = min(self.width, extent)
+        loads = sum(any(steps[name] for name in contiguous) for steps in self.read_strides)
+        term = max(1 + _LOAD * loads, _BOTH * loads)
+        return instances / width * term + instances / self.steps * 2 * self.width
+
+    def tile(self, lane: str, sizes: Mapping[str, int]) -> float | None:
+        """Cycles of the whole statement; None where the tile does not fit the registers."""
+        lanes = sizes[lane]
+        panels = self._in_panels(lanes)
+        vectors = len(vector_widths(lanes, self.width))
+        rows = math.prod(size for name, size in sizes.items() if name != lane)
+        spare = _SLIDING if self._slides(sizes, lane) else 2
+        if rows * vectors + vectors + spare > self.registers:
+            return None
+        reads = [self._read(position, lane, sizes) for position in range(len(self.read_strides))]
+        across = self.target_strides[lane] != 1
+        stores = rows * lanes * self._scattered(lane, sizes) if across else float(rows * vectors)
+        if panels:
+            stores *= 2 * -(-self.steps // STEPS) - 1  # loaded and stored again for every piece of the reduction
+        step = self._step(lane, sizes, reads) * (_IN_PIECES if panels else 1.0) * (_ACROSS if across else 1.0)
+        fewer = _FEWER_SHARED if self.shared or panels else _FEWER_ROWS
+        tiles = math.prod(
+            _tiles(self.extents[name], sizes.get(name, 1), _FEWER_LANES if name == lane else fewer)
+            for name in self.independent
+        )
+        outside = math.prod(
+            extent for name, extent in self.extents.items() if name not in self.reduced and name not in self.independent
+        )
+        return tiles * outside * (self.steps * step + stores + _LATENCY) + sum(read.packing for read in reads)
+
+    def _step(self, lane: str, sizes: Mapping[str, int], reads: list[_Read]) -> float:
+        """Cycles of a step of the reduction."""
+        rows = math.prod(size for name, size in sizes.items() if name != lane)
+        vectors = vector_widths(sizes[lane], self.width)
+        arithmetic = rows * sum(1.0 if width == self.width else _NARROW for width, _ in vectors)
+        loads = sum(read.loads for read in reads)
+        pressed = _PRESSED * max(0.0, loads - _LOADS * rows * len(vectors))
+        streamed = _STREAMED if self.steps * sizes[lane] * self.itemsize > 2 * FIRST_CACHE else 0.0
+        waiting = pressed + streamed + self._fetched(lane, sizes) + sum(read.cycles for read in reads)
+        return max(arithmetic, _LATENCY) + _STEP + waiting
+
+    def _read(self, position: int, lane: str, sizes: Mapping[str, int]) -> _Read:
+        steps = self.read_strides[position]
+        rows_read = {name: size for name, size in sizes.items() if name != lane and steps[name] != 0}
+        distinct = math.prod(rows_read.values())
+        strides = [steps[name] or 0 for name in rows_read]
+        vectors = distinct * len(vector_widths(sizes[lane], self.width))
+        if steps[lane] == 0:
+            return _Read(distinct, distinct * self._broadcast(distinct, strides) + self._crossed(steps, rows_read))
+        copies = self._copies(steps, sizes[lane])
+        if steps[lane] == 1:
+            if position in self.copied[lane]:
+                return _Read(vectors, vectors * _LOAD, _COPY * copies)
+            cost = _LOAD if self._aligned(steps, lane) else _UNALIGNED
+            return _Read(vectors, vectors * (cost + (_STRANGE if _are_far(strides) else 0.0)))
+        if self.packable[position]:
+            return _Read(vectors, vectors * _LOAD, _PACK * copies)
+        return _Read(0, distinct * sizes[lane] * _GATHER)
+
+    def _scattered(self, lane: str, sizes: Mapping[str, int]) -> float:
+        """Cycles for one result, where the lanes of a tile lie across memory."""
+        beside = max((size for name, size in sizes.items() if self.target_strides[name] == 1), default=1)
+        aliased = abs(self.target_strides[lane]) * self.itemsize >= _PAGE
+        if beside < 4:
+            return _SCATTER
+        if not aliased:
+            return _TRANSPOSE
+        return _ALIASED if beside * self.itemsize % _HALF_LINE == 0 else _CUT
+
+    def _broadcast(self, rows: int, strides: list[int]) -> float:
+        """Cycles for one element of each of so many rows, which lie these strides apart."""
+        meet = any(stride * self.itemsize % _PAGE == 0 for stride in strides)
+        if meet and rows >= _WAYS:
+            return _CROWDED if rows == _WAYS else _EVICTED
+        return _STRANGE if _are_far(strides) else _BROADCAST
+
+    def _crossed(self, steps: Mapping[str, int | None], rows: Mapping[str, int]) -> float:
+        """Cycles in a step for elements that are read across lines, which have left the cache in the next tile."""
+        strides = [abs(steps[name] or 0) * self.itemsize for name in self.reduced if steps[name] != 0]
+        if not strides or min(strides) < LINE_BYTES:
+            return 0.0
+        beside = [size for name, size in rows.items() if steps[name] == 1]
+        lines = -(-math.prod(beside) * self.itemsize // LINE_BYTES) * math.prod(rows.values()) // math.prod(beside)
+        if lines * LINE_BYTES * self.steps <= FIRST_CACHE:
+            return 0.0
+        return lines * (_FETCHED_FAR if any(stride % _PAGE == 0 for stride in strides) else _FETCHED)
+
+    def _copies(self, steps: Mapping[str, int | None], lanes: int) -> int:
+        """How many elements of an operand are copied: all of it, and again for each panel of the others."""
+        elements = math.prod(self.extents[name] for name, moved in steps.items() if moved != 0)
+        kept = (self.extents[name] for name in self.independent if steps[name] == 0)
+        return elements * (math.prod(-(-extent // PANEL) for extent in kept) if self._in_panels(lanes) else 1)
+
+    def _in_panels(self, lanes: int) -> bool:
+        """Whether the reduction is cut into pieces."""
+        return self.steps * lanes * self.itemsize > RESIDENT
+
+    def _fetched(self, lane: str, sizes: Mapping[str, int]) -> float:
+        """Cycles in a step for what lanes read, where the lines of a whole reduction do not stay in the first cache.
+
+        Rows of an operand are longer than a tile, which may use only a part of each line.  Several rows of a tile hide
+        what whole lines take.
+        """
+        rows = math.prod(size for name, size in sizes.items() if name != lane)
+        if rows > 1 and sizes[lane] * self.itemsize % LINE_BYTES == 0:
+            return 0.0
+        lines, cycles = 0, 0.0
+        for position, steps in enumerate(self.read_strides):
+            in_lanes = steps[lane] == 1 or (steps[lane] != 0 and self.packable[position])
+            if in_lanes and any(steps[name] for name in self.reduced):
+                distinct = math.prod(size for name, size in sizes.items() if name != lane and steps[name] != 0)
+                own = distinct * -(-sizes[lane] * self.itemsize // LINE_BYTES)
+                whole = math.prod(extent for name, extent in self.extents.items() if steps[name] != 0)
+                lines += own
+                cycles += own * (_FETCHED if whole * self.itemsize <= RESIDENT else _FETCHED_FAR)
+        piece = STEPS if self._in_panels(sizes[lane]) else self.steps
+        return cycles if lines * LINE_BYTES * piece >= FIRST_CACHE else 0.0
+
+    def beside(self, sizes: Mapping[str, int]) -> int:
+        """Rows side by side in memory; of equal tiles, one with fewer of them asks for more of it at a time."""
+        return math.prod(size for name, size in sizes.items() if self.target_strides[name] == 1)
+
+    def _slides(self, sizes: Mapping[str, int], lane: str) -> bool:
+        """Whether the next step of the reduction reads what another row reads in this one, as windows do."""
+        return any(
+            steps[row] not in (None, 0) and steps[row] == steps[step]
+            for steps in self.read_strides
+            for row, size in sizes.items()
+            if row != lane and size > 1
+            for step in self.reduced
+        )
+
+    def _aligned(self, steps: Mapping[str, int | None], lane: str) -> bool:
+        return all(step is not None and step % self.width == 0 for name, step in steps.items() if name != lane)
+
+
+def _tiles(extent: int, size: int, beyond: float) -> float:
+    """How many full tiles take as long; ``beyond``: of a partial one."""
+    full, rest = divmod(extent, size)
+    return full + (rest / size + beyond if rest else 0.0)
+
+
+def _are_far(strides: Iterable[int]) -> bool:
+    """Whether rows lie so far apart that nothing is fetched ahead for all of them."""
+    return any(abs(stride) > _FAR for stride in strides)
+
+
+def vector_widths(lanes: int, width: int) -> tuple[tuple[int, int], ...]:
+    """How ``lanes`` elements are cut into vectors of at most ``width``: the width and the used lanes of each."""
+    full, rest = divmod(lanes, width)
+    last = ((1 << (rest - 1).bit_length(), rest),) if rest else ()
+    return (*((width, width) for _ in range(full)), *last)
+
+
+def tile_costs(
+    statement: ScopStatement,
+    layouts: Mapping[str, Layout],
+    unit: VectorUnit,
+    *,
+    packs: bool,
+    chunks: Mapping[str, int],
+    written: frozenset[str],
+    shared: bool = False,
+) -> TileCosts:
+    """The costs of tiles of a statement.
+
+    ``packs``: operands across the lanes may be packed, but for tensors that are ``written``.  ``chunks``: extents of
+    the chunks that cores have of a loop.  ``shared``: statements that write other tensors run in the same loops.
+    """
+    body, domain = statement.body, statement.domain
+    names = body.iterators[: domain.dim(isl.dim_type.set)]
+    least = {name: int(domain.dim_min_val(n).to_python()) for n, name in enumerate(names)}
+    whole = {name: int(domain.dim_max_val(n).to_python()) - least[name] + 1 for n, name in enumerate(names)}
+    extents = {name: chunks.get(name, extent) for name, extent in whole.items()}
+    target, reads = layouts[body.target], value_reads(body)
+    steps = {name: greatest_stride(body.subscripts, target, name) or 0 for name in names}
+    # Rows of a tile that have different ranges would run all of them together.
+    ranging = ranging_iterators(body)
+    return TileCosts(
+        itemsize=target.type.itemsize,
+        width=unit.bytes // target.type.itemsize,
+        registers=unit.registers,
+        extents=extents,
+        target_strides=steps,
+        read_strides=tuple({n: greatest_stride(r.subscripts, layouts[r.tensor], n) for n in names} for r in reads),
+        copied={name: worth_packing(statement, layouts, name) if packs else () for name in names},
+        packable=tuple(
+            packs and can_pack(statement, position) and read.tensor not in written
+            for position, read in enumerate(reads)
+        ),
+        independent=tuple(name for name in names if steps[name] != 0 and least[name] == 0 and name not in ranging),
+        reduced=tuple(name for name in names[body.begun :] if steps[name] == 0),
+        shared=shared,
+    )
