@@ -66,3 +66,14 @@ def test_packed_rows_of_a_last_panel_are_as_the_oracle_says() -> None:
     for n in (97, 333):
         a, b = (random.standard_normal(shape).astype("float32") for shape in ((30, 300), (300, n)))
         assert compare(mm.oracle(a, b)["C"], np.asarray(mm(a, b))).ok
+
+
+def test_vectors_of_a_window_are_packed_in_one_piece() -> None:
+    text = "def f(float(N,C,H,W) X, float(F,C,P,Q) K) -> (O) { O(n,f,h,w) +=! X(n,c,h+p,w+q) * K(f,c,p,q) }"
+    options = tc.CpuOptions(register_tile=(2, 8, 1, 16))
+    convolution = tc.define(text).single()
+    source = translated(
+        convolution, (2, 64, 58, 58), (64, 64, 3, 3), options=options, target="cpu:x86-64-v4"
+    ).source.text
+    assert "tc_load_float32x16(&t_packed" in source
+    assert "_panel" not in source

@@ -194,7 +194,9 @@ class _CpuPromoter:
             return placement
         kept = iterators_in(self.scop.statement(found.statement).body.subscripts)
         steps = [d for d in outer if not iterators_in((found.original.subscripts[d],)) & kept]
-        if not steps:
+        # Vectors of a window would lie across two panels.
+        slides = not iterators_in((found.original.subscripts[lane],)) <= kept
+        if slides or not steps:
             return placement
         order = (*(d for d in outer if d not in steps), len(box.extents), *steps, lane)
         return replace(placement, order=order, panels=Panels(lane, size))

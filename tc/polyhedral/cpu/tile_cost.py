@@ -14,6 +14,7 @@ from typing import Final
 import islpy as isl
 
 from tc.base.frozen import frozen
+from tc.language.program.program import Read, iterators_in
 from tc.language.program.specialization import Layout
 from tc.polyhedral.analysis.pack import can_pack, worth_packing
 from tc.polyhedral.analysis.reads import ranging_iterators, value_reads
@@ -42,8 +43,8 @@ _GATHER: Final = 2.0  # one element that lies across the lanes
 _SCATTER: Final = 4.0  # one result that is stored across memory, alone in its line of the cache
 _TRANSPOSE: Final = 0.5  # the same where rows of the tile lie side by side in memory
 _ALIASED: Final = 2.0  # likewise, if lanes lie so far apart that they meet in a few sets of the cache
-_CUT: Final = 16.0  # likewise, of rows that no half of a line holds whole
-_ACROSS: Final = 1.08  # a tile whose lanes lie across memory, against one of the same cost whose lanes do not
+_CUT: Final = 16.0  # likewise, if lanes all meet in one set, of rows that no half of a line holds whole
+_ACROSS: Final = 1.03  # a tile whose lanes lie across memory, against one of the same cost whose lanes do not
 _PAGE: Final = 4096  # bytes: so far
 _HALF_LINE: Final = LINE_BYTES // 2
 _PACK: Final = 1.0  # one element copied into another order
@@ -54,6 +55,8 @@ _FEWER_ROWS: Final = 0.5  # full tiles that one with fewer rows takes beyond its
 _FEWER_LANES: Final = 0.7  # likewise, with fewer lanes
 _FEWER_SHARED: Final = 3.0  # likewise, with fewer rows of more than sums in registers: all of it stands there twice
 _IN_PIECES: Final = 1.15  # a tile whose results leave the registers and come back, against one that keeps them
+# Steps of a window of which each is a vector of its own where lanes skip elements, as in pooling.
+_SHORT_WINDOW: Final = 4
 # Registers in which compilers keep elements that several steps of a sliding window read.
 _SLIDING: Final = 7
 
@@ -84,9 +87,10 @@ class TileCosts:
 
     ``extents``: of the iterators.  ``target_strides``, ``read_strides``: how far the element of the target, and of
     every read of the value, moves along each of them; None for a gather.  ``packable``: whether a read may be packed;
-    ``copied``: by the iterator of the lanes, which reads are packed though they lie along them.  ``independent``: the
-    iterators that choose the element of the target; a tile of one whose range starts above 0 is partial.  ``reduced``:
-    the iterators of the reduction.  ``shared``: other statements run in the same loops.
+    ``copied``: by the iterator of the lanes, which reads are packed though they lie along them.  ``windows``: of every
+    read, the iterators that are in a subscript together with one of the reduction.  ``independent``: the iterators that
+    choose the element of the target; a tile of one whose range starts above 0 is partial.  ``reduced``: the iterators
+    of the reduction.  ``shared``: other statements run in the same loops.
     """
 
     itemsize: int
@@ -97,6 +101,7 @@ class TileCosts:
     read_strides: tuple[Mapping[str, int | None], ...]
     copied: Mapping[str, tuple[int, ...]]
     packable: tuple[bool, ...]
+    windows: tuple[frozenset[str], ...]
     independent: tuple[str, ...]
     reduced: tuple[str, ...]
     shared: bool
@@ -169,22 +174,29 @@ class TileCosts:
         copies = self._copies(steps, sizes[lane])
         if steps[lane] == 1:
             if position in self.copied[lane]:
-                return _Read(vectors, vectors * _LOAD, _COPY * copies)
+                cost = _UNALIGNED if lane in self.windows[position] else _LOAD
+                return _Read(vectors, vectors * cost, _COPY * copies)
             cost = _LOAD if self._aligned(steps, lane) else _UNALIGNED
             return _Read(vectors, vectors * (cost + (_STRANGE if _are_far(strides) else 0.0)))
-        if self.packable[position]:
+        if self.packable[position] and not self._skips(position, lane):
             return _Read(vectors, vectors * _LOAD, _PACK * copies)
         return _Read(0, distinct * sizes[lane] * _GATHER)
+
+    def _skips(self, position: int, lane: str) -> bool:
+        """Whether lanes read every second element of a window or less: no copy turns one of many steps into vectors."""
+        steps = self.read_strides[position]
+        inside = (name for name in self.reduced if 0 < abs(steps[name] or 0) < abs(steps[lane] or 0))
+        return lane in self.windows[position] and any(self.extents[name] > _SHORT_WINDOW for name in inside)
 
     def _scattered(self, lane: str, sizes: Mapping[str, int]) -> float:
         """Cycles for one result, where the lanes of a tile lie across memory."""
         beside = max((size for name, size in sizes.items() if self.target_strides[name] == 1), default=1)
-        aliased = abs(self.target_strides[lane]) * self.itemsize >= _PAGE
+        apart = abs(self.target_strides[lane]) * self.itemsize
         if beside < 4:
             return _SCATTER
-        if not aliased:
-            return _TRANSPOSE
-        return _ALIASED if beside * self.itemsize % _HALF_LINE == 0 else _CUT
+        if apart % _PAGE == 0 and beside * self.itemsize % _HALF_LINE != 0:
+            return _CUT
+        return _ALIASED if apart >= _PAGE else _TRANSPOSE
 
     def _broadcast(self, rows: int, strides: list[int]) -> float:
         """Cycles for one element of each of so many rows, which lie these strides apart."""
@@ -259,6 +271,12 @@ def _tiles(extent: int, size: int, beyond: float) -> float:
     return full + (rest / size + beyond if rest else 0.0)
 
 
+def _windows(read: Read, reduced: frozenset[str]) -> frozenset[str]:
+    """The iterators that are in a subscript of a read together with one of the reduction."""
+    found = (frozenset(iterators_in((subscript,))) for subscript in read.subscripts)
+    return frozenset[str]().union(*(own for own in found if own & reduced)) - reduced
+
+
 def _are_far(strides: Iterable[int]) -> bool:
     """Whether rows lie so far apart that nothing is fetched ahead for all of them."""
     return any(abs(stride) > _FAR for stride in strides)
@@ -293,6 +311,7 @@ def tile_costs(
     extents = {name: chunks.get(name, extent) for name, extent in whole.items()}
     target, reads = layouts[body.target], value_reads(body)
     steps = {name: greatest_stride(body.subscripts, target, name) or 0 for name in names}
+    reduced = tuple(name for name in names[body.begun :] if steps[name] == 0)
     # Rows of a tile that have different ranges would run all of them together.
     ranging = ranging_iterators(body)
     return TileCosts(
@@ -307,7 +326,8 @@ def tile_costs(
             packs and can_pack(statement, position) and read.tensor not in written
             for position, read in enumerate(reads)
         ),
+        windows=tuple(_windows(read, frozenset(reduced)) for read in reads),
         independent=tuple(name for name in names if steps[name] != 0 and least[name] == 0 and name not in ranging),
-        reduced=tuple(name for name in names[body.begun :] if steps[name] == 0),
+        reduced=reduced,
         shared=shared,
     )

@@ -114,7 +114,7 @@ def test_rows_of_other_batches_share_nothing() -> None:
 @pytest.mark.parametrize(
     ("sizes", "packs"),
     [
-        *(((m, k, n), packs) for m, k, n in ((128, 256, 512), (7, 130, 64), (1, 64, 64)) for packs in (True, False)),
+        *(((m, k, n), packs) for m, k, n in ((128, 256, 512), (9, 130, 64), (1, 64, 64)) for packs in (True, False)),
         ((7, 129, 50), False),
         ((64, 16, 17), False),
     ],
@@ -152,6 +152,11 @@ def test_no_operand_is_read_across_its_lines_where_the_other_loop_can_be_the_lan
     text = "def mm(float(M,N) X, float(N,K) Y) -> (Z) { Z(m,k) +=! X(m,n) * Y(n,k) }"
     tile = found(text, ((128, 1024), (1024, 1024)), UNITS[0])
     assert tile.lane == "k"
+
+
+def test_no_lanes_lie_along_every_second_element_of_a_long_window() -> None:
+    text = "def f(float(N,C,H,W) X, float(F,C,P,Q) K) -> (O) { O(n,f,h,w) +=! X(n,c,2*h+p,2*w+q) * K(f,c,p,q) }"
+    assert found(text, ((1, 3, 229, 229), (64, 3, 7, 7)), UNITS[0]).lane == "f"
 
 
 def test_a_remainder_of_rows_is_taken_where_nothing_else_runs_in_the_loops() -> None:
