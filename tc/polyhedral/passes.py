@@ -247,7 +247,8 @@ def _localize(root: LoopTree, scop: Scop, _options: Options, _machine: Machine) 
 
 
 def _separate_tiles(root: LoopTree, scop: Scop, _options: Options, _machine: Machine) -> Loops:
-    return separate_tiles(root, scop.context, scop.sizes), scop
+    packing = frozenset(own.loads for own in scop.promotions if own.loads is not None and not own.registers)
+    return separate_tiles(root, scop.context, scop.sizes, packing), scop
 
 
 def _constant_unroll_bounds(root: LoopTree, scop: Scop, options: Options, _machine: Machine) -> Loops:

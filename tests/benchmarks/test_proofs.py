@@ -98,7 +98,9 @@ def stores_pad_lane(found: Candidate, node: LoopTree) -> Iterator[Edit]:
 
 def chunks_overlap(found: Candidate, node: LoopTree) -> Iterator[Edit]:
     if isinstance(node, Loop) and node.kind is LoopKind.PARALLEL:
-        yield from (again(node), ends_late(node))
+        yield again(node)
+        # One more chunk is empty where the loops inside end with the range.
+        yield from (late for late in (ends_late(node),) if next(run(late.difference, {}, ()), None) is not None)
     if isinstance(node, Loop) and any(mentions(node, parallel) for parallel in parallel_iterators(found.loops)):
         yield ends_late(node)
 

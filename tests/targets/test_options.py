@@ -335,13 +335,13 @@ def test_accumulators_beyond_the_limit_stay_in_memory() -> None:
         check_mm(kernel)
 
 
-# 64 lanes, a tile of register tiles, in rows of 80 for the whole reduction and for a tile of it; then 16 lanes; none.
+# 64 lanes, a tile of register tiles, for the whole reduction and for a tile of it; then 16 lanes; none.
 PACKED = [
-    (64 * 17, 16 * 80 + 64),
-    (64 * 17 - 1, 7 * 80 + 64),
+    (64 * 17, 17 * 64),
+    (64 * 17 - 1, 8 * 64),
     (16 * 8 - 1, 0),
     (16 * 8, 8 * 16),
-    (64 * 8, 7 * 80 + 64),
+    (64 * 8, 8 * 64),
     (64 * 8 - 1, 8 * 16),
     (0, 0),
 ]

@@ -31,6 +31,7 @@ from tc.polyhedral.ir.loops import (
     Loop,
     LoopKind,
     LoopTree,
+    Scheduled,
     leaves,
     variables,
 )
@@ -56,21 +57,27 @@ class _Minimum:
         return IndexOperation(IndexOperator.MINIMUM, (self.other, IndexLiteral(self.number.value - 1)))
 
 
-def separate_tiles(root: LoopTree, context: isl.Context, sizes: Sizes = ()) -> LoopTree:
+def separate_tiles(
+    root: LoopTree, context: isl.Context, sizes: Sizes = (), copies: frozenset[str] = frozenset()
+) -> LoopTree:
     """The loops with a guard around every register tile that is partial somewhere.
 
+    ``copies``: the statements that pack operands, whose short rows are separated likewise.
     All threads get to barriers, so the guards are around what is between them.
     """
-    return _Separator(context, sizes).visit(root, (), in_tile=False)
+    return _Separator(context, sizes, copies).visit(root, (), in_tile=False)
 
 
 @dataclass(frozen=True)
 class _Separator:
     context: isl.Context
     sizes: Sizes
+    copies: frozenset[str]
 
     def visit(self, tree: LoopTree, path: tuple[Step, ...], *, in_tile: bool) -> LoopTree:
-        in_tile = in_tile or (isinstance(tree, Allocation) and not _allocates(tree.body)) or _runs_short_rows(tree)
+        in_tile = (
+            in_tile or (isinstance(tree, Allocation) and not _allocates(tree.body)) or self.copies_short_rows(tree)
+        )
         if in_tile and not any(isinstance(leaf, Barrier) for leaf in leaves(tree)):
             return self.separate(tree, path)
         match tree:
@@ -87,6 +94,15 @@ class _Separator:
                 return replace(tree, body=self.visit(tree.body, (*path, tree), in_tile=in_tile))
             case _:
                 assert_never(tree)
+
+    def copies_short_rows(self, tree: LoopTree) -> bool:
+        """Whether a nest copies rows of a few vectors, some of which are shorter than others."""
+        if (
+            not isinstance(tree, Loop)
+            or not {leaf.statement for leaf in leaves(tree) if isinstance(leaf, Scheduled)} <= self.copies
+        ):
+            return False
+        return any(found.number.value < _SHORT for found in _minima(tree))
 
     def separate(self, tile: LoopTree, path: tuple[Step, ...]) -> LoopTree:
         """The tile for either side of the first minimum in it, and so on for the others."""
@@ -107,13 +123,6 @@ class _Separator:
         fits = IndexOperation(IndexOperator.LESS_EQUAL, (found.number, found.other))
         then = self.separate(full, (*path, (fits, True)))
         return Guard(fits, then, self.separate(partial, (*path, (fits, False))))
-
-
-def _runs_short_rows(tree: LoopTree) -> bool:
-    """Whether rows of a nest, which holds nothing in registers, have a few vectors, but for some of them."""
-    if not isinstance(tree, Loop) or _allocates(tree):
-        return False
-    return any(found.number.value < _SHORT for found in _minima(tree))
 
 
 def _single_value(points: isl.Set, function: isl.PwAff) -> int | None:
