@@ -32,16 +32,16 @@ def copy_loops(
     kind = LoopKind.REGISTER if registers else LoopKind.SEQUENTIAL
     members: tuple[Member, ...] = ()
     for dimension in order:
-        function = isl.UnionPwAff.from_pw_aff(isl.PwAff.from_aff(_subscript(copy, depth, dimension, len(order))))
+        function = _function(_subscript(copy, depth, dimension, len(order)))
         members = (*members, Member(function, coincident=True, kind=kind))
     if not members:
         return Leaf()
     own = isl.UnionSet.from_set(copy.domain)
     *outer, last = members
     if copy.promoted[0].panels is not None:
-        along = replace(last, function=_whole(copy, depth, order[-1]))
-        is_copied = lanes and _step(along, copy, layouts) == 1
-        last = replace(last, kind=LoopKind.VECTOR) if is_copied else last
+        along = replace(last, function=_function(_local(copy, depth + order[-1])))
+        if lanes and _step(along, copy, layouts) == 1:
+            last = replace(last, kind=LoopKind.VECTOR)
         members = (*(member for member in outer if extent_of(member.function, own) > 1), last)
     elif registers:
         # Rows that lie side by side in the tensor stand next to the lanes, so that they can be stored as columns.
@@ -58,20 +58,21 @@ def copy_loops(
     return Band(members, permutable=True, child=Leaf())
 
 
-def _whole(copy: ScopStatement, depth: int, dimension: int) -> isl.UnionPwAff:
-    """A local subscript behind a prefix, not cut into panels."""
-    local = isl.LocalSpace.from_space(copy.domain.get_space())
-    return isl.UnionPwAff.from_pw_aff(
-        isl.PwAff.from_aff(isl.Aff.var_on_domain(local, isl.dim_type.set, depth + dimension))
-    )
+def _local(copy: ScopStatement, dimension: int) -> isl.Aff:
+    """An iterator of a copy, as a function of all of them."""
+    return isl.Aff.var_on_domain(isl.LocalSpace.from_space(copy.domain.get_space()), isl.dim_type.set, dimension)
+
+
+def _function(aff: isl.Aff) -> isl.UnionPwAff:
+    return isl.UnionPwAff.from_pw_aff(isl.PwAff.from_aff(aff))
 
 
 def _subscript(copy: ScopStatement, depth: int, dimension: int, count: int) -> isl.Aff:
     """A local subscript behind a prefix; where there are panels, their number is the last of so many."""
-    panels, local = copy.promoted[0].panels, isl.LocalSpace.from_space(copy.domain.get_space())
+    panels = copy.promoted[0].panels
     if panels is None or dimension not in (panels.dimension, count - 1):
-        return isl.Aff.var_on_domain(local, isl.dim_type.set, depth + dimension)
-    cut = isl.Aff.var_on_domain(local, isl.dim_type.set, depth + panels.dimension)
+        return _local(copy, depth + dimension)
+    cut = _local(copy, depth + panels.dimension)
     size = isl.Val.int_from_si(copy.domain.get_ctx(), panels.size)
     return cut.mod_val(size) if dimension == panels.dimension else cut.scale_down_val(size).floor()
 

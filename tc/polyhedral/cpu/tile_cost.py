@@ -53,7 +53,7 @@ _LATENCY: Final = 4.0  # a multiply-add waits so long for the one before in the 
 _NARROW: Final = 0.55  # a vector of half the width or less
 _FEWER_ROWS: Final = 0.5  # full tiles that one with fewer rows takes beyond its share of them
 _FEWER_LANES: Final = 0.7  # likewise, with fewer lanes
-_FEWER_SHARED: Final = 3.0  # likewise, with fewer rows of more than sums in registers: all of it stands there twice
+_FEWER_SHARED: Final = 3.0  # likewise, with fewer rows beside other statements: sums leave the registers
 _IN_PIECES: Final = 1.15  # a tile whose results leave the registers and come back, against one that keeps them
 # Steps of a window of which each is a vector of its own where lanes skip elements, as in pooling.
 _SHORT_WINDOW: Final = 4

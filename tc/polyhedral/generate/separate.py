@@ -36,7 +36,7 @@ from tc.polyhedral.ir.loops import (
     variables,
 )
 
-# Elements: what compilers do for loops of unknown length takes as long as so many elements themselves.
+# Elements of a row that is copied: for fewer, what compilers do because they do not know the length dominates.
 _SHORT: Final = 64
 
 
@@ -75,9 +75,8 @@ class _Separator:
     copies: frozenset[str]
 
     def visit(self, tree: LoopTree, path: tuple[Step, ...], *, in_tile: bool) -> LoopTree:
-        in_tile = (
-            in_tile or (isinstance(tree, Allocation) and not _allocates(tree.body)) or self.copies_short_rows(tree)
-        )
+        begins = isinstance(tree, Allocation) and not _allocates(tree.body)
+        in_tile = in_tile or begins or self.copies_short_rows(tree)
         if in_tile and not any(isinstance(leaf, Barrier) for leaf in leaves(tree)):
             return self.separate(tree, path)
         match tree:
@@ -97,12 +96,10 @@ class _Separator:
 
     def copies_short_rows(self, tree: LoopTree) -> bool:
         """Whether a nest copies rows of a few vectors, some of which are shorter than others."""
-        if (
-            not isinstance(tree, Loop)
-            or not {leaf.statement for leaf in leaves(tree) if isinstance(leaf, Scheduled)} <= self.copies
-        ):
+        if not isinstance(tree, Loop):
             return False
-        return any(found.number.value < _SHORT for found in _minima(tree))
+        inside = {leaf.statement for leaf in leaves(tree) if isinstance(leaf, Scheduled)}
+        return inside <= self.copies and any(found.number.value < _SHORT for found in _minima(tree))
 
     def separate(self, tile: LoopTree, path: tuple[Step, ...]) -> LoopTree:
         """The tile for either side of the first minimum in it, and so on for the others."""
