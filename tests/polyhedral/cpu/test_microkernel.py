@@ -138,7 +138,7 @@ def test_a_remainder_does_not_keep_lanes_from_whole_vectors_along_memory(sizes: 
 
 
 def test_more_results_than_hide_the_latency_amortize_loads_of_the_second_cache() -> None:
-    # 1,000 rows of 64 lanes do not stay in the first-level cache, 64 rows do.
+    # 1,040 rows of lanes do not stay in the first-level cache.
     large = found(MATMUL, ((1024, 1040), (1040, 1024)), UNITS[0])
     assert math.prod(large.sizes.values()) >= 24 * 16
 
