@@ -329,6 +329,6 @@ def _begun(statement: Statement) -> Statement:
 def _before_block(statements: Sequence[Statement], statement: Statement) -> int:
     """Where the block begins that a further statement goes on with."""
     place = len(statements)
-    while place > 0 and statement.blocks and statements[place - 1].blocks == statement.blocks:
+    while place > 0 and statement.blocks and statements[place - 1].blocks[:1] == statement.blocks[:1]:
         place -= 1
     return place

@@ -4,27 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 import islpy as isl
 
+from tc.base.types import ScalarType
+from tc.grammar.syntax import BinaryOperator
+from tc.language.algebra.rewriting import map_statement
 from tc.language.isl.affine import Frame, access_relation, affine_function, frame_of, isl_name, iteration_domain
 from tc.language.isl.expressions import conditions_of
 from tc.language.isl.parameters import integer_parameters, possible_parameters
 from tc.language.isl.session import is_out_of_operations, isl_context
 from tc.language.program.program import (
     INDEX_TYPE,
+    Binary,
     Expression,
+    IterationVariable,
     IteratorReference,
     Literal,
     Program,
     Select,
+    SizeReference,
     Statement,
     Tensor,
     iterators_in,
+    rebuild,
     walk,
 )
 from tc.language.program.written_elements import scatters
 from tc.language.prove.written import initialization
+
+# Sizes from here on are not small.
+_USUAL: Final = 8
+# The conditions of no elements.
+NOTHING: Final[tuple[Expression, ...]] = (Literal(value=False, type=ScalarType.BOOL),)
 
 
 def reaches_all(statement: Statement, tensor: Tensor, program: Program) -> bool:
@@ -82,33 +95,105 @@ def _elements(tensor: Tensor, frame: Frame) -> isl.Set | None:
 
 
 def missed(
-    statement: Statement, tensor: Tensor, names: Sequence[str], program: Program
+    statements: Sequence[Statement],
+    tensor: Tensor,
+    names: Sequence[str],
+    program: Program,
+    steps: Sequence[IterationVariable] = (),
 ) -> tuple[Expression, ...] | None:
-    """Conditions on the subscripts, which are called so, of the elements that a step of a statement does not write.
+    """Conditions on the subscripts, which are called so, of the elements that no statement writes; or ``NOTHING``.
 
-    None where isl cannot tell, or the elements depend on the step.
+    ``steps``: the first iterators of all statements, of each value of which the elements are asked for.  None where isl
+    cannot tell.
     """
-    inner = replace(statement, iterators=statement.iterators[len(statement.blocks) :], blocks=())
+    fixed = tuple(iterator.name for iterator in steps)
     try:
         with isl_context() as context:
-            sizes = integer_parameters(program)
-            frame, elements = (
-                frame_of(inner, context, sizes),
-                Frame(context, isl_name(tensor.name), tuple(names), sizes),
-            )
-            domain, box = iteration_domain(inner, frame), _elements(tensor, elements)
-            if domain is None or box is None or any(affine_function(s, frame) is None for s in inner.subscripts):
+            sizes = (*integer_parameters(program), *fixed)
+            found = _rest(statements, tensor, names, sizes, steps, context)
+            if found is None:
                 return None
-            extents: Sequence[None] = [None] * len(inner.subscripts)
-            image = access_relation(tensor.name, inner.subscripts, extents, frame).intersect_domain(domain).range()
-            rest = box.subtract(image).gist(box)
-            found = conditions_of(rest, tuple(names), sizes)
+            rest, box = found
+            if rest.is_empty():
+                return NOTHING
+            conditions = conditions_of(rest.gist(box).coalesce(), tuple(names), sizes)
+            own = tuple(_with_iterators(condition, fixed) for condition in conditions)
             # What no iterator is in would be asked of the call.
-            return found if all(iterators_in((condition,)) for condition in found) else None
+            return own if all(iterators_in((condition,)) for condition in own) else None
     except isl.Error as error:
         if not is_out_of_operations(error):
             raise
         return None
+
+
+def always_misses(statements: Sequence[Statement], tensor: Tensor, program: Program) -> bool:
+    """Whether no statement writes some element of a tensor, for all sizes that are not small."""
+    try:
+        with isl_context() as context:
+            sizes = integer_parameters(program)
+            found = _rest(statements, tensor, _dimensions(tensor), sizes, (), context)
+            usual = possible_parameters(program, context, sizes, _USUAL)
+            return found is not None and not usual.is_empty() and bool(usual.is_subset(found[0].params()))
+    except isl.Error as error:
+        if not is_out_of_operations(error):
+            raise
+        return False
+
+
+def _rest(
+    statements: Sequence[Statement],
+    tensor: Tensor,
+    names: Sequence[str],
+    sizes: tuple[str, ...],
+    steps: Sequence[IterationVariable],
+    context: isl.Context,
+) -> tuple[isl.Set, isl.Set] | None:
+    """The elements that no statement writes, and all of them; None where that is not affine."""
+    fixed = tuple(iterator.name for iterator in steps)
+    box = _elements(tensor, Frame(context, isl_name(tensor.name), tuple(names), sizes))
+    ranges = Statement("", tuple(steps), (), "", (), None, False, Literal(0, INDEX_TYPE), (), tensor.origin)
+    within = iteration_domain(_at(ranges, fixed), Frame(context, "", (), sizes))
+    if box is None or within is None:
+        return None
+    box = box.intersect_params(within.params())
+    rest = box
+    for statement in statements:
+        inner = _at(statement, fixed)
+        frame = frame_of(inner, context, sizes)
+        domain = iteration_domain(inner, frame)
+        if domain is None or any(affine_function(s, frame) is None for s in inner.subscripts):
+            return None
+        extents: Sequence[None] = [None] * len(inner.subscripts)
+        image = access_relation(tensor.name, inner.subscripts, extents, frame).intersect_domain(domain).range()
+        rest = rest.subtract(image)
+    return rest, box
+
+
+def _at(statement: Statement, fixed: Sequence[str]) -> Statement:
+    """The statement for one value of each of its first iterators, which are sizes then."""
+
+    def changed(expression: Expression) -> Expression:
+        if isinstance(expression, IteratorReference) and expression.name in fixed:
+            return SizeReference(expression.name)
+        return rebuild(expression, changed)
+
+    found = map_statement(statement, changed)
+    # Their own ranges are conditions.
+    ranges = [
+        Binary(operator, left, right, ScalarType.BOOL)
+        for iterator in found.iterators[: len(fixed)]
+        for operator, left, right in (
+            (BinaryOperator.LESS_EQUAL, iterator.begin, SizeReference(iterator.name)),
+            (BinaryOperator.LESS, SizeReference(iterator.name), iterator.end),
+        )
+    ]
+    return replace(found, iterators=found.iterators[len(fixed) :], conditions=(*found.conditions, *ranges), blocks=())
+
+
+def _with_iterators(expression: Expression, names: Sequence[str]) -> Expression:
+    if isinstance(expression, SizeReference) and expression.name in names:
+        return IteratorReference(expression.name)
+    return rebuild(expression, lambda child: _with_iterators(child, names))
 
 
 def is_one_to_one(statement: Statement) -> bool:

@@ -1,4 +1,4 @@
-"""Values that one step of a block gives in several parts: each but the last gets a tensor of its own."""
+"""A reduction that goes on with a value, in two statements: what it adds, and both together."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import assert_never
 
-from tc.base.frozen import frozen
 from tc.gradient.terms import call
 from tc.grammar.syntax import BinaryOperator
-from tc.language.algebra.rewriting import map_statement
 from tc.language.program.program import (
     Binary,
     Expression,
@@ -17,49 +15,34 @@ from tc.language.program.program import (
     Reduction,
     Statement,
     iterators_in,
-    reads_in,
-    rebuild,
 )
+from tc.language.program.written_elements import over_elements
 
 
-def in_parts(group: Sequence[Statement], declare: Callable[[str], str]) -> list[Statement]:
-    """The statements of a block in which no step replaces a value that it has given before.
+def goes_on(
+    statement: Statement,
+    shape: Sequence[Expression],
+    before: Callable[[tuple[Expression, ...]], Expression],
+    new: str,
+) -> list[Statement]:
+    """The statements that take the place of a reduction.
 
-    ``declare``: makes a tensor like another one, and gives it a name.
+    ``shape``: of its target.  ``before``: the value that it goes on with, of the element with these subscripts.
+    ``new``: a tensor like the target, for what it adds.
     """
-    found: list[Statement] = []
-    for statement in group:
-        target = statement.target
-        first = next((n for n, own in enumerate(found) if own.target == target), None)
-        if first is None or not _updates(statement):
-            found.append(statement)
-            continue
-        part = declare(target)
-        times = frozenset(_time(own.subscripts, own) for own in found if own.target == target)
-        moved = _Moved(target, part, statement.sequence[0].name, times)
-        for n, own in enumerate(found[first:], first):
-            changed = map_statement(own, moved)
-            found[n] = replace(changed, target=part) if own.target == target else changed
-        changed = map_statement(statement, moved)
-        if statement.reduction is None:
-            found.append(changed)
-        else:
-            found += goes_on(changed, Read(part, changed.subscripts, changed.value.type), declare(target))
-    return found
-
-
-def goes_on(statement: Statement, before: Read, new: str) -> list[Statement]:
-    """A reduction that goes on with a value: what it adds, in the tensor ``new``, and both together."""
     assert statement.reduction is not None
-    own = Read(new, statement.subscripts, before.type)
+    elements = over_elements(statement, shape)
+    value = before(elements.subscripts)
+    own = Read(new, elements.subscripts, value.type)
     return [
         replace(statement, target=new, initialize=True),
         replace(
-            over_written(statement),
+            elements,
             reduction=None,
             initialize=False,
-            value=_combined(statement.reduction, before, own),
+            value=_combined(statement.reduction, value, own),
             required=(),
+            distinct=(),
         ),
     ]
 
@@ -68,39 +51,6 @@ def over_written(statement: Statement) -> Statement:
     """The statement over its steps and the elements that it writes."""
     names = iterators_in(statement.subscripts) | {iterator.name for iterator in statement.sequence}
     return replace(statement, iterators=tuple(i for i in statement.iterators if i.name in names))
-
-
-def _updates(statement: Statement) -> bool:
-    """Whether the derivative of a statement needs the value of its target that it replaces."""
-    own = (read for read in reads_in(statement.value) if read.tensor == statement.target)
-    if any(read.subscripts == statement.subscripts for read in own):
-        return True
-    return statement.reduction not in (None, Reduction.ADD) and not statement.initialize
-
-
-@frozen
-class _Moved:
-    """Reads of what a step has given in ``part``; ``times``: the subscripts that say which step an element is of."""
-
-    tensor: str
-    part: str
-    step: str
-    times: frozenset[tuple[Expression | None, ...]]
-
-    def __call__(self, expression: Expression) -> Expression:
-        changed = rebuild(expression, self)
-        if not isinstance(changed, Read) or changed.tensor != self.tensor:
-            return changed
-        given = _subscripts_of(changed.subscripts, self.step) in self.times
-        return replace(changed, tensor=self.part) if given else changed
-
-
-def _time(subscripts: Sequence[Expression], statement: Statement) -> tuple[Expression | None, ...]:
-    return _subscripts_of(subscripts, statement.sequence[0].name)
-
-
-def _subscripts_of(subscripts: Sequence[Expression], step: str) -> tuple[Expression | None, ...]:
-    return tuple(own if step in iterators_in((own,)) else None for own in subscripts)
 
 
 def _combined(reduction: Reduction, left: Expression, right: Expression) -> Expression:

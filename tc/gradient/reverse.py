@@ -109,8 +109,11 @@ class Reverse:
         inside = [statement for statement in made if statement.blocks]
         needed = {read.tensor for s in inside for e in (s.value, *s.subscripts) for read in reads_in(e)}
         self.statements.extend(outside)
-        self._blocks += 1
-        self.statements.extend(_backwards(s, self._blocks) for s in inside if s.target in needed)
+        numbers = {
+            number: self._blocks + 1 + n for n, number in enumerate(sorted({b for s in inside for b in s.blocks}))
+        }
+        self._blocks += len(numbers)
+        self.statements.extend(_backwards(s, numbers) for s in inside if s.target in needed)
         self.statements.extend(replace(s, blocks=()) for s in inside if s.target not in needed)
 
     def _assigned(self, step: Step) -> None:
@@ -380,15 +383,18 @@ def _like(statement: Statement, target: Read, value: Expression, reduction: Redu
     )
 
 
-def _backwards(statement: Statement, block: int) -> Statement:
-    """The statement in another block, whose steps run from the last to the first."""
-    steps = statement.iterators[0]
-    last = Binary(BinaryOperator.SUBTRACT, steps.end, Literal(1, INDEX_TYPE), INDEX_TYPE)
-    if steps.begin != Literal(0, INDEX_TYPE):
-        last = Binary(BinaryOperator.ADD, steps.begin, last, INDEX_TYPE)
-    values = {steps.name: Binary(BinaryOperator.SUBTRACT, last, IteratorReference(steps.name), INDEX_TYPE)}
+def _backwards(statement: Statement, numbers: Mapping[int, int]) -> Statement:
+    """The statement in other blocks, whose steps run from the last to the first; ``numbers``: of these."""
+    values: dict[str, Expression] = {}
+    for steps in statement.sequence:
+        last = Binary(BinaryOperator.SUBTRACT, steps.end, Literal(1, INDEX_TYPE), INDEX_TYPE)
+        if steps.begin != Literal(0, INDEX_TYPE):
+            last = Binary(BinaryOperator.ADD, steps.begin, last, INDEX_TYPE)
+        step = Binary(BinaryOperator.SUBTRACT, last, IteratorReference(steps.name), INDEX_TYPE)
+        # The bounds of inner loops are in terms of the steps around them.
+        values[steps.name] = in_terms_of(step, {n: v for n, v in values.items() if n != steps.name})
     changed = map_statement(statement, lambda expression: in_terms_of(expression, values))
-    return replace(changed, iterators=(steps, *changed.iterators[1:]), blocks=(block,))
+    return replace(changed, blocks=tuple(numbers[block] for block in statement.blocks))
 
 
 def _moved_to(value: Expression, old: Expression, new: Expression) -> Expression:

@@ -12,7 +12,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from tc.base.frozen import frozen
-from tc.gradient.images import missed, reaches_all
+from tc.gradient.images import NOTHING, missed, reaches_all
 from tc.gradient.parts import over_written
 from tc.gradient.reads import read_by
 from tc.gradient.refusal import refused
@@ -97,9 +97,11 @@ def forward_of(program: Program, dead: AbstractSet[str]) -> Forward:
         target = statement.target
         before = {tensor: names[tensor][number] for tensor, number in numbers.items()}
         after = names[target][versions.written[len(steps)]]
-        later = zip(listed[len(steps) + 1 :], versions.written[len(steps) + 1 :], strict=True)
         number = versions.written[len(steps)]
-        lasts = not any(own.target == target and n == number and _goes_on(own) for own, n in later)
+        others = (n for n, own in enumerate(listed) if n > len(steps) or _is_beside(own, statement))
+        lasts = not any(
+            (listed[n].target, versions.written[n]) == (target, number) and _goes_on(listed[n]) for n in others
+        )
         step = Step(statement, before, after, lasts, first)
         steps.append(step)
         begins = target in before and before[target] != after
@@ -144,6 +146,11 @@ def _versions(statements: Sequence[Statement]) -> _Versions:
         read.append(before)
         written.append(current[target])
     return _Versions(read, written, current)
+
+
+def _is_beside(statement: Statement, other: Statement) -> bool:
+    """Whether a statement is another one of the same block, which also runs in later steps."""
+    return statement is not other and bool(statement.blocks) and statement.blocks[:1] == other.blocks[:1]
 
 
 def _goes_on(statement: Statement) -> bool:
@@ -198,9 +205,11 @@ def _left(statement: Statement, old: Tensor, new: Tensor, program: Program, take
     if statement.initialize or (statement.reduction is None and not is_scatter(statement)):
         if reaches_all(statement, new, program):
             return
-        found = missed(over_written(statement), new, [i.name for i in iterators], program)
+        found = missed((over_written(statement),), new, [i.name for i in iterators], program)
         if found is None:
             raise refused(statement, f"a value that replaces a part of `{old.name}` has no gradient yet")
+        if found == NOTHING:
+            return
         conditions = found
     origin = DerivedOrigin(f"the value of {old.name} that is replaced", statement.origin)
     value = Read(old.name, subscripts, old.type)

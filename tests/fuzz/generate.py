@@ -15,7 +15,7 @@ from tests.fuzz.options import draw_options, draw_target
 from tests.fuzz.overlaps import overlap
 from tests.fuzz.ranged import ranged
 from tests.fuzz.recipe import WRITABLE_LAYOUTS, Content, Layout, Recipe, ScalarArgument, TensorArgument
-from tests.fuzz.recurrences import recurrence
+from tests.fuzz.recurrences import recurrence, sweep
 from tests.fuzz.scatters import scatter
 from tests.fuzz.source import Source, source_of
 from tests.fuzz.statements import accumulate, elementwise, reduction, scan, update
@@ -25,7 +25,7 @@ _LARGE_BUDGET = 60_000
 _FEW_DIMENSIONS = 3
 _STATEMENTS: list[tuple[float, Callable[[Body], None]]] = [
     (6, elementwise), (6, reduction), (1.5, scan), (1.5, accumulate), (2, update), (2, convolution), (1.5, gather),
-    (1.5, scatter), (1.2, ranged), (1, recurrence),
+    (1.5, scatter), (1.2, ranged), (1, recurrence), (0.8, sweep),
     (1, concatenate), (0.7, pad), (0.7, triangles), (1, resample), (1, call), (1.5, overlap),
 ]  # fmt: skip
 _SIZES = ((0.4, 0), (1, 1), (1, 2), (1, 3), (1, 5), (1, 7), (0.7, 13), (0.5, 17), (0.4, 31), (1, 4), (1, 8), (0.5, 16),

@@ -16,7 +16,6 @@ from tests.gradient.differences import is_floating, tensors_of, widened
 # What has no derivative, and why.
 REFUSED = {
     "functions": "`nextafter` has no gradient",
-    "gauss_seidel": "a `for` inside of another one has no gradient yet",
 }
 # Differences say nothing where values jump, at ties, and beside infinities.
 JUMPING = {"segment_counts", "segment_scales", "greatest_and_its_index", "greatest_behind"}

@@ -170,11 +170,6 @@ OF_INTEGERS = "def f(int32(N) x) -> (y) { y(i) = 0.5 * x(i) }"
             "`x` is no argument of `f` with a gradient: it has none",
         ),
         ("def f(float(N) x) -> (y) { y(i) = int32(x(i)) }", (), "`f` has no floating result"),
-        (
-            "def f(float(N) u) -> (v) { v(i) = u(i) for s in 0:2 { for i in 1:N { v(i) = v(i-1) } } }",
-            (),
-            "a `for` inside of another one has no gradient yet",
-        ),
     ],
 )
 def test_what_has_no_gradient(text: str, names: tuple[str, ...], message: str) -> None:

@@ -67,13 +67,13 @@ def come_in(program: Program, names: Collection[str], max_operations: int = MAX_
 
 def may_be_overwritten(program: Program, statement: Statement, guarded: GuardedRead) -> bool:
     """Whether another instance of a statement in a block, in the same step, may write the element of its target that
-    one reads; what isl cannot say may be.
+    one reads.  A subscript that is not affine may be any; what isl cannot say may be.
     """
     unknown = [None] * len(statement.subscripts)
     with isl_context() as context:
         frame = frame_of(statement, context, integer_parameters(program))
         domain = iteration_domain(statement, frame)
-        if domain is None or any(affine_function(s, frame) is None for s in statement.subscripts):
+        if domain is None:
             return True
         try:
             inside = domain.intersect(guard_domain(guarded, frame))

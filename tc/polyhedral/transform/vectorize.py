@@ -15,7 +15,7 @@ from tc.language.program.specialization import Layout
 from tc.polyhedral.analysis.extents import extent_of
 from tc.polyhedral.analysis.lanes import VECTORS, cut_lanes
 from tc.polyhedral.analysis.linearize import linearize_last
-from tc.polyhedral.analysis.reads import data_ranges, ranged_iterators, ranging_iterators
+from tc.polyhedral.analysis.reads import data_ranges, ranged_iterators, ranging_iterators, value_reads
 from tc.polyhedral.analysis.scattered import is_scatter, owners_of, placing
 from tc.polyhedral.analysis.strides import iterator_of, scattered_accesses, stride
 from tc.polyhedral.ir.loops import LoopKind, StatementBody
@@ -57,7 +57,7 @@ def preference(
         iterator = iterator_of(member.function, body)
         if iterator is None or iterator in ranged_iterators(body) | placing(body):
             return None
-        if not member.coincident and not _accumulates(body, layouts, iterator):
+        if not member.coincident and not _accumulates(statement, layouts, iterator):
             return None
         if statement.blocks and _is_far(body, layouts, iterator):
             return None
@@ -91,8 +91,15 @@ def _nesting(member: Member, body: StatementBody) -> tuple[int, bool]:
     return rank, member.coincident
 
 
-def _accumulates(body: StatementBody, layouts: Mapping[str, Layout], iterator: str) -> bool:
-    """Whether all iterations along the iterator combine into one element."""
+def _accumulates(statement: ScopStatement, layouts: Mapping[str, Layout], iterator: str) -> bool:
+    """Whether all iterations along the iterator combine into one element, in any order.
+
+    Steps of blocks are in order where the statement also reads other elements of its target.
+    """
+    body = statement.body
+    is_step = iterator in body.iterators[: len(statement.blocks)]
+    if is_step and any(read.tensor == body.target for read in value_reads(body)):
+        return False
     return body.reduction is not None and stride(body.subscripts, layouts[body.target], iterator) == 0
 
 

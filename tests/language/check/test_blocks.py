@@ -81,6 +81,14 @@ def test_all_of_the_target_is_copied_where_indices_choose_what_is_read() -> None
     assert "O_before(i) = O(i) where i in 0:M\n        O(i) = O_before(I(i)) + O(i)" in program_text(program)
 
 
+def test_elements_of_other_steps_are_read_where_they_are_also_behind_a_remainder() -> None:
+    text = "for t in 0:T { h(t+1,(i+1)%N) += h(t,i) * x(t,i) where i in 0:N }"
+    program = (
+        tc.define(f"def f(float(T,N) x) -> (h) {{ h(t,i) = 0 where t in 0:T+1, i in 0:N  {text} }}").single().program
+    )
+    assert len(program.statements) == 2
+
+
 def test_elements_of_other_steps_are_read_where_they_are() -> None:
     program = body("O(0,i) = A(0,i) for t in 1:M { O(t,i) +=! O(t-1,j) * A(t,i) where j in 0:N }")
     assert len(program.statements) == 2

@@ -34,3 +34,15 @@ def test_values_are_those_of_the_definition() -> None:
     for n, m, d in ((256, 256, 64), (37, 71, 19), (5, 300, 3)):
         arguments = [random.standard_normal(shape, np.float32) for shape in ((n, d), (m, d))]
         assert compare(f.oracle(*arguments)["p"], np.asarray(f(*arguments))).ok
+
+
+def test_steps_whose_sum_reads_its_tensor_elsewhere_are_no_lanes() -> None:
+    f = tc.define(
+        """
+        def columns(float(N,N) x) -> (s) {
+            s(i,j) = x(i,j)
+            for k in 0:N { for i in k+1:N { s(k,k) += s(i,k) * x(i,k) } }
+        }"""
+    ).single()
+    x = np.random.default_rng(0).standard_normal((23, 23), np.float32)
+    assert compare(f.oracle(x)["s"], np.asarray(f(x))).ok
