@@ -38,6 +38,7 @@ _FETCHED_FAR: Final = 4.0  # the same of the third one
 _STEP: Final = 0.5  # counting and addresses of one step of the reduction
 _PRESSED: Final = 0.6  # a load beyond the share of the multiply-adds that leaves the load ports idle at times
 _LOADS: Final = 0.7  # that share
+_LINE: Final = 4.5  # a line that lanes read, where those of a whole reduction do not stay in the first cache
 _STREAMED: Final = 4.0  # what lanes read in one step, where a whole reduction does not stay in the first cache
 _GATHER: Final = 2.0  # one element that lies across the lanes
 _SCATTER: Final = 4.0  # one result that is stored across memory, alone in its line of the cache
@@ -161,7 +162,19 @@ class TileCosts:
         pressed = _PRESSED * max(0.0, loads - _LOADS * rows * len(vectors))
         streamed = _STREAMED if self.steps * sizes[lane] * self.itemsize > 2 * FIRST_CACHE else 0.0
         waiting = pressed + streamed + self._fetched(lane, sizes) + sum(read.cycles for read in reads)
-        return max(arithmetic, _LATENCY) + _STEP + waiting
+        return max(arithmetic, _LATENCY, _LINE * self._lines(lane, sizes)) + _STEP + waiting
+
+    def _lines(self, lane: str, sizes: Mapping[str, int]) -> float:
+        """The lines of the cache that lanes read in a step, if those of a whole reduction do not stay in the first.
+
+        0 where rows share nothing: whatever the tile, each is read once.
+        """
+        rows = {name: size for name, size in sizes.items() if name != lane and size > 1}
+        read = 0
+        for position, steps in enumerate(self.read_strides):
+            if steps[lane] == 1 or (steps[lane] != 0 and self.packable[position]):
+                read += sizes[lane] * self.itemsize * math.prod(size for name, size in rows.items() if steps[name] != 0)
+        return read / LINE_BYTES if rows and self.steps * read >= FIRST_CACHE else 0.0
 
     def _read(self, position: int, lane: str, sizes: Mapping[str, int]) -> _Read:
         steps = self.read_strides[position]
