@@ -2,8 +2,9 @@
 
 The cases of the one are indirect accesses and recurrences, those of the other are backward passes.
 
-Every contender runs in processes of its own, which take turns, so that no thread pool disturbs another one; the least
-time of all its calls counts: of the clock's on the processor, of the device's with cold caches on a GPU.
+Every contender runs in a process of its own, so that no thread pool disturbs another one.  The two of a case take turns
+of a fraction of a second, so that what else a machine does for seconds on end meets both; the least time of all calls
+counts: of the clock's on the processor, of the device's with cold caches on a GPU.
 """
 
 from __future__ import annotations
@@ -12,15 +13,18 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from benchmarks.problems.backward import BACKWARD
 from benchmarks.problems.indirect import Histogram, Place, Rows, Sparse
 from benchmarks.problems.recurrent import Heat, Lstm, Paths, SelectiveScan, Task
 
-_SECONDS: Final = 1.0
+# A round is so many turns of each contender, of so long; threads of one that wait for work go to sleep before the next.
+_TURNS: Final = 5
+_SECONDS: Final = 0.25
+_PAUSE: Final = 0.03
 
 CASES: Final[tuple[Task, ...]] = (
     Rows("embedding-10^4", 1024, 10**4, 64, 1.0),
@@ -66,24 +70,58 @@ def mean_line(ratios: Sequence[float]) -> str:
 
 def measure_cases(
     rounds: int,
-    measure: Callable[[str, str], float] | None = None,
+    start: Callable[[str, str, Place], Contender] | None = None,
     names: tuple[str, ...] = (),
     place: Place = Place.CPU,
 ) -> Iterator[Found]:
-    """The cases of ``apart``, or all those with these names, each contender in so many processes.
+    """The cases of ``apart``, or all those with these names, each in so many rounds of turns.
 
-    ``measure``: what takes the time of one process.
+    ``start``: what makes a contender ready.
     """
-    take = measure or (lambda case, contender: measure_apart(case, contender, place))
+    begin = start or Process
     for case in (case for case in ALL_CASES if case.name in names) if names else CASES:
-        times = [(take(case.name, "ours"), take(case.name, "peer")) for _ in range(rounds)]
-        yield Found(case, min(ours for ours, _ in times), min(peer for _, peer in times))
+        with begin(case.name, "ours", place) as ours, begin(case.name, "peer", place) as peer:
+            times = [(ours.turn(), peer.turn()) for _ in range(rounds * _TURNS)]
+        yield Found(case, min(own for own, _ in times), min(other for _, other in times))
 
 
-def measure_apart(case: str, contender: str, place: Place = Place.CPU) -> float:
-    """The least seconds of a call in a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.apart", case, contender, place.value]
-    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+class Contender(Protocol):
+    """Something whose calls are timed, until the block ends."""
+
+    def __enter__(self) -> Contender: ...
+
+    def __exit__(self, *raised: object) -> None: ...
+
+    def turn(self) -> float:
+        """The least seconds of a call in one turn."""
+        ...
+
+
+class Process:
+    """A contender of a case in a process of its own, which waits for its turns."""
+
+    def __init__(self, case: str, contender: str, place: Place) -> None:
+        command = [sys.executable, "-m", "benchmarks.apart", case, contender, place.value]
+        self._process: Final = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def __enter__(self) -> Process:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._process.communicate()
+
+    def turn(self) -> float:
+        """The least seconds of a call in one turn; CalledProcessError where the process ended."""
+        process = self._process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        time.sleep(_PAUSE)
+        process.stdin.write("\n")
+        process.stdin.flush()
+        found = process.stdout.readline()
+        if not found:
+            raise subprocess.CalledProcessError(process.wait(), process.args)
+        return float(found)
 
 
 def least_time(call: Callable[[], object], seconds: float = _SECONDS) -> float:
@@ -98,12 +136,13 @@ def least_time(call: Callable[[], object], seconds: float = _SECONDS) -> float:
     return least
 
 
-def main(arguments: list[str]) -> None:
-    """Prints the least seconds of one contender of one case."""
+def main(arguments: list[str], turns: Iterable[str] = sys.stdin) -> None:
+    """Prints the least seconds of one contender of one case, for every line that comes in."""
     name, contender, where = arguments
     case, place = next(case for case in ALL_CASES if case.name == name), Place(where)
     call = case.ours(place) if contender == "ours" else case.peer(place)
-    print(least_time(call) if place is Place.CPU else min(_times_on_a_gpu(call)))
+    for _ in turns:
+        print(least_time(call) if place is Place.CPU else min(_times_on_a_gpu(call)), flush=True)
 
 
 def _times_on_a_gpu(call: Callable[[], object]) -> tuple[float, ...]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
+import subprocess
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -9,10 +12,10 @@ import numpy as np
 import pytest
 
 from benchmarks.__main__ import UsageError, main
-from benchmarks.apart import CASES, HEADER, Found, least_time, measure_cases
+from benchmarks.apart import CASES, HEADER, Found, Process, least_time, measure_cases
 from benchmarks.apart import main as measure_one
 from benchmarks.problems.backward import BACKWARD, Backward
-from benchmarks.problems.indirect import Histogram, Rows, Sparse
+from benchmarks.problems.indirect import Histogram, Place, Rows, Sparse
 from benchmarks.problems.recurrent import Heat, Lstm, Paths, SelectiveScan, Task
 from tests.turns import every, one_in
 
@@ -72,17 +75,42 @@ def test_the_least_time_of_several_calls_counts() -> None:
     assert len(calls) == 3
 
 
-def test_processes_take_turns() -> None:
-    times = iter([4.0, 9.0, 3.0, 6.0] * len(CASES))
+class _Contender:
+    """One whose calls take what is known before."""
+
+    def __init__(self, asked: list[tuple[str, str]], case: str, contender: str, times: list[float]) -> None:
+        self.asked, self.case, self.contender, self.times = asked, case, contender, itertools.cycle(times)
+
+    def __enter__(self) -> _Contender:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.asked.append((self.case, "ended"))
+
+    def turn(self) -> float:
+        self.asked.append((self.case, self.contender))
+        return next(self.times)
+
+
+def _started(asked: list[tuple[str, str]], case: str, contender: str, place: Place) -> _Contender:
+    assert place is Place.CPU
+    return _Contender(asked, case, contender, [4.0, 3.0] if contender == "ours" else [9.0, 6.0])
+
+
+def test_contenders_take_turns() -> None:
     asked: list[tuple[str, str]] = []
-
-    def measure(case: str, contender: str) -> float:
-        asked.append((case, contender))
-        return next(times)
-
-    found = list(measure_cases(2, measure))
+    found = list(measure_cases(2, functools.partial(_started, asked)))
     assert [(own.ours, own.peer, own.ratio) for own in found] == [(3.0, 6.0, 2.0)] * len(CASES)
-    assert asked[:4] == [(CASES[0].name, contender) for contender in ("ours", "peer", "ours", "peer")]
+    first = [own for case, own in asked if case == CASES[0].name]
+    assert first == ["ours", "peer"] * (len(first) // 2 - 1) + ["ended"] * 2
+
+
+def test_processes_wait_for_their_turns() -> None:
+    with Process("histogram-256", "peer", Place.CPU) as contender:
+        assert contender.turn() > 0
+        assert contender.turn() > 0
+    with Process("histogram", "peer", Place.CPU) as contender, pytest.raises(subprocess.CalledProcessError):
+        contender.turn()
 
 
 def test_the_command_names_what_is_slow(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -103,14 +131,15 @@ def test_rounds_are_counted_from_one() -> None:
 
 
 def test_cases_are_chosen_by_name(capsys: pytest.CaptureFixture[str]) -> None:
-    found = list(measure_cases(1, lambda case, contender: 1.0, names=("lstm-1-64", "sparse-vector")))
+    start = functools.partial(_started, [])
+    found = list(measure_cases(1, start, names=("lstm-1-64", "sparse-vector")))
     assert [own.case.name for own in found] == ["sparse-vector", "lstm-1-64"]
     with pytest.raises(SystemExit):
         main(["apart", "--kernels", "lstm"])
     assert "unknown case 'lstm'; there are embedding-10^4, " in capsys.readouterr().err
 
 
-def test_one_contender_prints_its_time(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_contender_prints_its_times(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("benchmarks.apart.least_time", lambda call: 0.25)
-    measure_one(["histogram-256", "peer", "cpu"])
-    assert capsys.readouterr().out == "0.25\n"
+    measure_one(["histogram-256", "peer", "cpu"], ["\n"] * 2)
+    assert capsys.readouterr().out == "0.25\n0.25\n"
