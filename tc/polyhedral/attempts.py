@@ -14,13 +14,14 @@ from tc.base.decision import Decision
 from tc.base.errors import OptionsError
 from tc.base.frozen import frozen
 from tc.language.program.specialization import Specialization
+from tc.polyhedral.cpu.row_blocks import row_blocks
 from tc.polyhedral.generate.obstacles import DivergentSteps, InBuffers, LongSums, MissingInstances, Obstacle
-from tc.polyhedral.gpu.mapping.split_plan import Plan, plan_split
+from tc.polyhedral.gpu.mapping.split_plan import Group, Plan, plan_split
 from tc.polyhedral.schedule.counted import with_counts
 from tc.polyhedral.schedule.scan import Scanning
 from tc.polyhedral.schedule.scatter_plan import Owners, Sharers, plan_scatters
 from tc.targets.machine import CpuMachine, GpuMachine, Machine
-from tc.targets.options import CpuOptions, GpuOptions, Options
+from tc.targets.options import CpuOptions, Fusion, GpuOptions, Options
 from tc.targets.resolve import resolved
 
 
@@ -90,7 +91,11 @@ def plan_of(
             owners = Owners(machine.enough_blocks, machine.enough_blocks * machine.block_threads)
             sharers = Sharers(owners, _PARTS_OF_GPUS, machine.atomic_bytes, options.numerics.deterministic, wide)
         case CpuOptions(), CpuMachine():
-            plan, cores = Plan(transposes=options.packed_operands > 0), options.threads or machine.cores
+            # Explicit sizes of tiles are those of the loops of the program.
+            joins = options.schedule.tile is None and options.schedule.fusion is not Fusion.MINIMAL
+            blocks = row_blocks(specialization) if joins else {}
+            groups = tuple(Group(blocks=count, among=names) for count, names in blocks.items())
+            plan, cores = Plan(groups, transposes=options.packed_operands > 0), options.threads or machine.cores
             # Processors mispredict which elements are an owner's: of single elements, that costs more than it gains.
             sharers = Sharers(Owners(cores, 1), _PARTS)
         case _:

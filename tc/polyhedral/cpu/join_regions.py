@@ -55,8 +55,8 @@ def _region(
         return None
     chunks = [_chunk(member, size // step) for member, step in zip(members, steps, strict=True)]
     for position, later in enumerate(branches[1:], start=1):
-        pairs = _exchanged(branches[:position], later, scop)
-        if pairs.is_empty() or not _stay(pairs, chunks):
+        pairs = exchanged(branches[:position], later, scop)
+        if pairs.is_empty() or not stay(pairs, chunks):
             return None
     together = branches[0].domain
     for branch in branches[1:]:
@@ -78,7 +78,7 @@ def _chunk(member: Member, iterations: int) -> isl.UnionPwAff:
     return member.function.scale_down_val(size).floor()
 
 
-def _exchanged(earlier: list[Filter], later: Filter, scop: Scop) -> isl.UnionMap:
+def exchanged(earlier: list[Filter], later: Filter, scop: Scop) -> isl.UnionMap:
     """Pairs of instances that touch one element, at least one of them writing."""
     first = [scop.statement(name) for branch in earlier for name in statement_names(branch.domain)]
     second = [scop.statement(name) for name in statement_names(later.domain)]
@@ -87,7 +87,7 @@ def _exchanged(earlier: list[Filter], later: Filter, scop: Scop) -> isl.UnionMap
     return writes.apply_range(read.union(written).reverse()).union(reads.apply_range(written.reverse()))
 
 
-def _stay(pairs: isl.UnionMap, chunks: list[isl.UnionPwAff]) -> bool:
+def stay(pairs: isl.UnionMap, chunks: list[isl.UnionPwAff]) -> bool:
     """Whether both ends of all pairs are in one chunk."""
     where = isl.UnionMap.empty(pairs.get_space())
     for chunk in chunks:

@@ -18,6 +18,7 @@ from tc.polyhedral.analysis.reads import value_reads
 from tc.polyhedral.analysis.scattered import owners_of
 from tc.polyhedral.analysis.strides import iterator_of, stride
 from tc.polyhedral.cpu.chunk_steps import runs_steps
+from tc.polyhedral.cpu.join_blocks import join_blocks
 from tc.polyhedral.cpu.join_regions import join_regions
 from tc.polyhedral.ir.loops import LoopKind
 from tc.polyhedral.ir.scop import Scop, ScopStatement, layouts_of
@@ -66,6 +67,8 @@ class _Parallelizer:
             case Leaf() | Extension():
                 return node
             case Sequence():
+                if self.scop.shared_parts:
+                    node = join_blocks(node, domain, self.scop)
                 if self.join and volume(domain) >= worth:
                     node = join_regions(node, domain, self.scop, self.cores, self.cut)
                 branches = (
