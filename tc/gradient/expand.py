@@ -169,15 +169,16 @@ class _Expansion:
         if finds is None:
             return None
         reads = {(id(group[position]), read): own for (position, read), own in finds.items()}
-        old = here if outer else here or _Place(self.renamed(name))
+        if here is None and not outer:
+            here = self.places[name] = _Place(self.renamed(name))
         new = wanted.get(name) or (self.place_in(f"{name}_part", name, outer) if outer else _Place(name))
-        if old is not None:
+        if here is not None:
             writers = [self.elements(s) for s in group if s.target == name and not adds(s)]
-            rest = self.rest(name, writers, new, old, group[0], outer)
+            rest = self.rest(name, writers, new, here, group[0], outer)
             if rest is None:
                 return None
             self.statements.extend(rest)
-        return _Once(new, old, reads)
+        return _Once(new, here, reads)
 
     def stepwise(
         self, name: str, group: Sequence[Statement], loops: tuple[_Loop, ...], count: Expression

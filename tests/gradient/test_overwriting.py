@@ -37,6 +37,7 @@ FORMS = {
     "steps from other steps on": "y(i) = x(0,i) for t in 0:T { for k in t:T { y(i) = sin(y(i)) * x(k,i) } }",
 }
 MORE_FORMS = {
+    "perhaps a step": "y(i) = x(0,i) for t in 0:min(T,1) { y(i) = y(i) * x(t,i) }",
     "all anew": "y(i) = x(0,i) for i in 0:N { y(i) = sin(x(1,i)) }",
     "what was written ahead": "y(0,i) = x(0,i) y(1,i) = x(1,i) y(2,i) = x(1,i) for t in 1:T { y(t,i) = y(t-1,i) * 2 }",
     "a shift": "y(i) = x(0,i) for s in 0:2 { for i in 1:N { y(i) = y(i-1) * x(1,i) } }",
