@@ -11,13 +11,18 @@ import numpy as np
 import pytest
 
 import tc
+from benchmarks.problems.cases import LAYER_NORM
+from tc.base.environment import environment
 from tc.base.types import ScalarType
 from tc.codegen.printer.source import c_source
 from tc.language.program.functions import FUNCTIONS
 from tc.language.program.program import Call, Cast, Expression, IteratorReference, Literal, Read, Reduction, Select
 from tc.polyhedral.ir.loops import Buffer, LoopKind, LoopProgram, StatementBody
+from tc.runtime.host.c_compiler import find_compiler, kernel_flags
+from tc.targets.target import parse_cpu_target
 from tests.codegen.build import binary, buffer, instance, loops, read
 from tests.codegen.harness import FLAGS, VECTOR_BYTES
+from tests.translated import translated
 from tests.turns import every, one_in
 
 TYPES = (ScalarType.FLOAT32, ScalarType.FLOAT64, ScalarType.INT32)
@@ -180,3 +185,20 @@ def test_interleaved_columns_are_stored(value: str, columns: int) -> None:
         diagonal = x[range(columns), range(columns)]
         expected = diagonal < x if "<" in value else diagonal + x
         np.testing.assert_array_equal(np.asarray(columnwise(x)), expected)
+
+
+def test_what_an_earlier_loop_has_read_is_read_in_lanes_again(tmp_path: Path) -> None:
+    gradient = tc.define(LAYER_NORM.text).single().with_gradient().backward
+    rows, place = 4096, parse_cpu_target("cpu:x86-64-v4")
+    shapes = (rows, 1024), (1024,), (1024,), (rows,), (rows,), (rows, 1024)
+    options = tc.CpuOptions(threads=1)
+    text = translated(gradient, *shapes, target="cpu:x86-64-v4", options=options).source.text
+    source = tmp_path / "kernel.c"
+    source.write_text(text, encoding="utf-8")
+    compiler = find_compiler(environment())
+    if "gcc" not in subprocess.run([*compiler.command, "-v"], capture_output=True, text=True, check=True).stderr:
+        pytest.skip("asks gcc what it vectorized")
+    flags = [*kernel_flags(place, compiler), "-c", "-o", str(tmp_path / "kernel.o"), "-fopt-info-vec-optimized"]
+    notes = subprocess.run([*compiler.command, *flags, str(source)], capture_output=True, text=True, check=True).stderr
+    line = next(number for number, line in enumerate(text.splitlines(), start=1) if line.strip() == "// S6")
+    assert {int(own) for own in re.findall(r"kernel\.c:(\d+):", notes)} & {line - 1, line, line + 1}

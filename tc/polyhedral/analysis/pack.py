@@ -18,6 +18,8 @@ WORTH_COPYING = 16
 # The most lanes of a register tile, and bytes of a first-level cache.
 _LANES = 64
 _CACHE = 1 << 15
+_WAYS = 8
+_PAGE = 1 << 12
 
 
 def worth_packing(statement: ScopStatement, layouts: Mapping[str, Layout], lane: str) -> tuple[int, ...]:
@@ -41,7 +43,7 @@ def worth_packing(statement: ScopStatement, layouts: Mapping[str, Layout], lane:
         if steps[lane] == 1 and (held or not _scatters(steps, extents, layouts[read.tensor], statement, lane)):
             continue
         uses = math.prod(extents[name] for name, step in steps.items() if step == 0 and name in extents)
-        if uses >= WORTH_COPYING:
+        if uses >= WORTH_COPYING * (2 if steps[lane] == 1 else 1):
             found.append(position)
     return tuple(found)
 
@@ -54,8 +56,10 @@ def _scatters(
     reduced = [name for name in extents if not any(name in iterators_in((s,)) for s in target)]
     apart = max((abs(steps[name] or 0) for name in reduced), default=0)
     pieces = math.prod(extents[name] for name in reduced if steps[name] != 0)
-    lanes = min(extents[lane], _LANES)
-    return apart >= 2 * _LANES and pieces * lanes * layout.type.itemsize > _CACHE
+    lanes, itemsize = min(extents[lane], _LANES), layout.type.itemsize
+    # Pieces that lie whole pages apart are all in the same few sets.
+    room = _WAYS * lanes * itemsize if apart * itemsize % _PAGE == 0 else _CACHE
+    return apart >= 2 * _LANES and pieces * lanes * itemsize > room
 
 
 def can_pack(statement: ScopStatement, position: int) -> bool:

@@ -39,10 +39,13 @@ OPTIMIZATION: Final = (
 )
 # Operands stay where they are, instead of moving through memory from one iteration to the next; and constants are not
 # followed bit by bit, which took a third of the time for a convolution.
+# What an iteration has read is read again by the next one rather than handed on to it: where GCC 12 hands it on, the
+# loop is no longer one for lanes, and rows of a layer norm's backward pass took twice as long on one thread.
 # And no conclusions from what a routine does to what its calls are good for: where induction variables became
 # addresses, GCC 12 takes the stores of a routine for none, and leaves its calls out.
 GCC_ONLY: Final = (
     "-fno-predictive-commoning",
+    "-fno-tree-pre",
     "-fno-tree-bit-ccp",
     "-fno-ipa-pure-const",
     "-fno-ipa-modref",

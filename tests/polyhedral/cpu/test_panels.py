@@ -54,6 +54,21 @@ def test_wide_operands_lie_in_panels() -> None:
     assert packed.strides == (lanes * steps + 16, 1, lanes)
 
 
+@pytest.mark.parametrize(
+    ("rows", "steps", "columns", "packed"),
+    [
+        (128, 64, 1024, True),  # all steps of some lanes meet in a few sets of the cache
+        (128, 8, 1024, False),  # which hold so many
+        (128, 64, 1000, False),  # and other rows meet in more of them
+        (16, 64, 1024, False),  # and few rows do not make up for the copies
+    ],
+)
+def test_lanes_of_rows_that_lie_pages_apart_are_packed(rows: int, steps: int, columns: int, packed: bool) -> None:
+    text = "def f(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }"
+    loops = map_program(specialized(text, ((rows, steps), (steps, columns))), CpuOptions(), MACHINE).loops
+    assert any(buffer.name.endswith("_B") for buffer in loops.promoted if buffer.name.startswith("packed")) is packed
+
+
 def test_operands_of_the_first_cache_lie_in_rows() -> None:
     loops = map_program(specialized(TURNED, ((96, 16), (128, 16))), CpuOptions(), MACHINE).loops
     (packed,) = (buffer.layout for buffer in loops.promoted if buffer.name.startswith("packed"))
