@@ -64,18 +64,25 @@ def reach_all(statements: Sequence[Statement], tensor: Tensor, program: Program)
             reached = isl.Set.empty(missing.get_space())
             for statement in statements:
                 begun = initialization(replace(statement, initialize=True), tensor.shape)
-                frame = frame_of(begun, context, names)
-                domain = iteration_domain(begun, frame)
-                if domain is None or any(affine_function(s, frame) is None for s in begun.subscripts):
+                image = _written_by(begun, names, context)
+                if image is None:
                     return False
-                extents: Sequence[None] = [None] * len(begun.subscripts)
-                image = access_relation(tensor.name, begun.subscripts, extents, frame).intersect_domain(domain).range()
                 reached = reached.union(image)
             return bool(missing.is_subset(reached))
     except isl.Error as error:
         if not is_out_of_operations(error):
             raise
         return False
+
+
+def _written_by(statement: Statement, parameters: tuple[str, ...], context: isl.Context) -> isl.Set | None:
+    """The elements that a statement writes; None where these are not affine."""
+    frame = frame_of(statement, context, parameters)
+    domain = iteration_domain(statement, frame)
+    if domain is None or any(affine_function(s, frame) is None for s in statement.subscripts):
+        return None
+    extents: Sequence[None] = [None] * len(statement.subscripts)
+    return access_relation(statement.target, statement.subscripts, extents, frame).intersect_domain(domain).range()
 
 
 def _dimensions(tensor: Tensor) -> tuple[str, ...]:
@@ -158,13 +165,9 @@ def _rest(
     box = box.intersect_params(within.params())
     rest = box
     for statement in statements:
-        inner = _at(statement, fixed)
-        frame = frame_of(inner, context, sizes)
-        domain = iteration_domain(inner, frame)
-        if domain is None or any(affine_function(s, frame) is None for s in inner.subscripts):
+        image = _written_by(_at(statement, fixed), sizes, context)
+        if image is None:
             return None
-        extents: Sequence[None] = [None] * len(inner.subscripts)
-        image = access_relation(tensor.name, inner.subscripts, extents, frame).intersect_domain(domain).range()
         rest = rest.subtract(image)
     return rest, box
 
