@@ -154,12 +154,14 @@ class _Analysis:
         program: Program,
         context: isl.Context,
     ) -> _Analysis | None:
-        """None where a range is not affine."""
+        """None where a range of a statement that reads or writes the tensor is not affine."""
         names = integer_parameters(program)
         possible = possible_parameters(program, context, names, 0)
         writes: list[_Access] = []
         reads: list[_Access] = []
         for position, statement in enumerate((*ahead, *loop), -len(ahead)):
+            if statement.target != tensor and all(read.tensor != tensor for read in all_reads(statement)):
+                continue
             instances = _Instances.of(position, statement, possible, names)
             if instances is None:
                 return None

@@ -112,3 +112,19 @@ def test_what_steps_would_take_over_must_have_a_value() -> None:
         tc.GradientError, match="steps replace elements of `h`, and some have no value before the block"
     ):
         f.gradient()
+
+
+def test_a_scalar_may_say_which_value_a_read_finds() -> None:
+    f = tc.define(
+        "def f(double(N) x, int32 k) -> (y) { y(i) = x(i) "
+        "for i in 0:N { y(i) = sin(x(i)) * y(i < k ? max(i-1,0) : min(i+1,N-1)) } }"
+    ).single()
+    assert_derivatives(f, {"x": np.random.default_rng(0).uniform(0.5, 1.5, 6), "k": np.int32(3)})
+
+
+def test_statements_of_other_tensors_are_not_asked_about_theirs() -> None:
+    # The remainder by a size is not affine.
+    ahead = "s +=! x(0,k) where k in 0:N, k % N < 3  h(0,i) = x(0,i)"
+    steps = "for t in 0:T { h(t+1,i) = h(t,i) * x(t,i) }  y(i) = h(T,i) * s"
+    f = tc.define(f"def f(double(T,N) x) -> (y) {{ {ahead}  {steps} }}").single()
+    assert "steps" not in str(f.gradient())
