@@ -74,7 +74,7 @@ from tc.polyhedral.transform.chosen_sizes import RegisterTile, Sizes, register_t
 from tc.polyhedral.transform.mark_split_loops import mark_split_loops
 from tc.polyhedral.transform.sums import divided_sums, keep_sums_whole
 from tc.targets.machine import CpuMachine, GpuMachine, Machine
-from tc.targets.options import CpuOptions, GpuOptions, Options
+from tc.targets.options import CpuOptions, Fusion, GpuOptions, Options
 
 
 @frozen
@@ -239,11 +239,10 @@ class _Run:
 
     def generate(self) -> Generated | Obstacle:
         """The loops, or why there are none to take."""
-        plan = self.attempt.plan
+        fusion, plan = self.options.schedule.fusion, self.plan()
         scop = self.schedules.scop(self.context, plan)
         self.done_to_statements(plan)
         self.done("scop", "\n".join(f"{s.name}: {s.domain}" for s in scop.statements))
-        fusion = self.options.schedule.fusion
         tree = self.schedules.schedule(fusion, self.context, plan)
         self.done("schedule", tree_text(tree, self.texts))
         tree = mark_split_loops(tree, scop)
@@ -295,6 +294,13 @@ class _Run:
             prove_loops_after(name, loop_tree, tree, scop, demands())
         facts = Facts(loops.root, scop, in_budget, complete, nests, *self.tiles(trees, program))
         return Generated(loops, settled(self.attempt, facts), tuple(self.stages), prove_schedule, prove_loops)
+
+    def plan(self) -> Plan:
+        """What is done to reductions, and on a processor to what blocks leave outside."""
+        plan, schedule = self.attempt.plan, self.options.schedule
+        # Explicit sizes of tiles are those of the loops of the program.
+        chunks = isinstance(self.options, CpuOptions) and schedule.tile is None and schedule.fusion is not Fusion.MINIMAL
+        return self.schedules.in_chunks(schedule.fusion, self.context, plan) if chunks else plan
 
     def refuse_surplus(self, tree: ScheduleTree, scop: Scop) -> None:
         """OptionsError for sizes that no loop is left for."""

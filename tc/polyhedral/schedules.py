@@ -32,6 +32,7 @@ from tc.polyhedral.schedule.scan import Scanning, scan_reductions
 from tc.polyhedral.schedule.scatter import share_scatters
 from tc.polyhedral.schedule.schedule import schedule_scop, untransformed_tree
 from tc.polyhedral.schedule.split import Dealing, split_reductions
+from tc.polyhedral.schedule.steps_in_chunks import chunk_contractions, steps_in_chunks
 from tc.polyhedral.schedule.transpose_operands import transpose_operands
 from tc.targets.options import Fusion
 
@@ -82,6 +83,11 @@ class Schedules:
             if plan.shares:
                 specialization, shared = share_scatters(unshared := specialization, plan.shares)
                 prove_shares(unshared, specialization, shared, context, deterministic=plan.deterministic)
+            for made in plan.chunks:
+                specialization = contracted(whole := specialization, made)
+                wrong = find_wrong_contraction(whole, specialization, made, context)
+                if wrong is not None:
+                    raise VerificationError(f"{made.tensor} in chunks of steps is not proven correct: {wrong}")
             scop = build_scop(specialization, context, plan.wide)
             prove_initialization(specialization, scop)
             self._scops[plan] = replace(scop, between_kernels=between_kernels, shared_parts=parts)
@@ -187,7 +193,7 @@ class Schedules:
 
     def contractions(self, plan: Plan) -> tuple[Contraction, ...]:
         """Which temporaries hold the last steps only, in the statements that were asked for before."""
-        return self._with_contractions[plan.scans, plan.recurrences][1]
+        return (*self._with_contractions[plan.scans, plan.recurrences][1], *plan.chunks)
 
     def scans(self, plan: Plan) -> tuple[Grown, ...]:
         """What is computed as a scan, in the statements that were asked for before."""
@@ -201,6 +207,7 @@ class Schedules:
         """isl's schedule if its budget suffices for it, else the program's own order."""
         found = self._schedules.get((fusion, plan))
         if found is None:
+            assert not plan.chunks, "chunks of steps are found once there is a schedule"
             scop = self.scop(context, plan)
             scheduled = self._scheduled(scop, fusion, context)
             if scheduled is None:
@@ -208,9 +215,23 @@ class Schedules:
             found = self._schedules[fusion, plan] = untransformed_tree(scop) if scheduled is None else scheduled
         return found
 
+    def in_chunks(self, fusion: Fusion, context: isl.Context, plan: Plan) -> Plan:
+        """The plan in which what leaves blocks is computed for a chunk of their steps at a time, where it helps."""
+        tree = self.schedule(fusion, context, plan)
+        made = chunk_contractions(tree, self.scop(context, plan))
+        if not made:
+            return plan
+        chunked = replace(plan, chunks=made)
+        if (fusion, chunked) not in self._schedules:
+            found = steps_in_chunks(tree, self.scop(context, chunked), made)
+            if found is None:
+                return plan
+            self._schedules[fusion, chunked] = found
+        return chunked
+
     def is_scheduled(self, fusion: Fusion, plan: Plan) -> bool:
         """Whether isl's budget sufficed for the schedule that was asked for before."""
-        return (fusion, plan) not in self._unscheduled
+        return (fusion, replace(plan, chunks=())) not in self._unscheduled
 
     def _scheduled(self, scop: Scop, fusion: Fusion, context: isl.Context) -> ScheduleTree | None:
         context.reset_operations()

@@ -17,6 +17,7 @@ from tc.language.program.written_elements import is_scatter, written_iterators
 from tc.polyhedral.analysis.reuse import product_loops
 from tc.polyhedral.analysis.strides import stride
 from tc.polyhedral.gpu.mapping.grid_defaults import ENOUGH_STEPS
+from tc.polyhedral.ir.contractions import Contraction
 from tc.polyhedral.ir.loops import LANES
 from tc.polyhedral.ir.splits import Share
 from tc.polyhedral.schedule.scan import Scanning
@@ -94,7 +95,8 @@ class Plan:
     ``recurrences``: which linear ones are in parts, before all else.  ``scans``: what grows is computed as a scan, and
     how, before anything is split.  ``shares``: how scatters are shared.  ``counts``: indices that are declared distinct
     are counted, and checked.  ``deterministic``: atomic updates do not depend on their order.  ``transposes``: operands
-    that products read across memory are transposed.
+    that products read across memory are transposed.  ``chunks``: the temporaries that hold what leaves a block for a
+    chunk of its steps.
     """
 
     groups: tuple[Group, ...] = ()
@@ -105,6 +107,7 @@ class Plan:
     counts: bool = False
     deterministic: bool = True
     transposes: bool = False
+    chunks: tuple[Contraction, ...] = ()
 
     @property
     def parts(self) -> tuple[int, ...]:
