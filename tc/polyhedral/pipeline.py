@@ -299,7 +299,9 @@ class _Run:
         """What is done to reductions, and on a processor to what blocks leave outside."""
         plan, schedule = self.attempt.plan, self.options.schedule
         # Explicit sizes of tiles are those of the loops of the program.
-        chunks = isinstance(self.options, CpuOptions) and schedule.tile is None and schedule.fusion is not Fusion.MINIMAL
+        chunks = (
+            isinstance(self.options, CpuOptions) and schedule.tile is None and schedule.fusion is not Fusion.MINIMAL
+        )
         return self.schedules.in_chunks(schedule.fusion, self.context, plan) if chunks else plan
 
     def refuse_surplus(self, tree: ScheduleTree, scop: Scop) -> None:

@@ -336,7 +336,8 @@ class _CpuPromoter:
         tiled = {
             self.scop.statement(name).body.target
             for name, members in paths_below(node, domain)
-            if any(member.kind is LoopKind.REGISTER for member in members)
+            if self.scop.statement(name).body.reduction is not None
+            and any(member.kind is LoopKind.REGISTER for member in members)
         }
         for temporary in self.scop.temporaries:
             if temporary.name in tiled:

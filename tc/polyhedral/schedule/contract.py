@@ -148,13 +148,25 @@ def _distance(subscript: Expression, step: IterationVariable | None) -> int | No
 def _goes_in_steps(program: Program, tensor: str, block: int) -> bool:
     """Whether what is written to a tensor in a block depends on what earlier steps wrote there."""
     inside = [s for s in program.statements if s.blocks[:1] == (block,)]
-    reached, waiting = set[str](), [tensor]
+    reached, waiting = set[tuple[str, bool]](), [(tensor, False)]
     while waiting:
-        name = waiting.pop()
-        fresh = {s.target for s in inside if any(own.tensor == name for own in _reads(s))} - reached
-        reached |= fresh
-        waiting.extend(fresh)
-    return tensor in reached
+        name, earlier = waiting.pop()
+        found = {
+            (s.target, earlier or not _in_one_step(s, own)) for s in inside for own in _reads(s) if own.tensor == name
+        }
+        waiting.extend(found - reached)
+        reached |= found
+    return (tensor, True) in reached
+
+
+def _in_one_step(statement: Statement, read: Read) -> bool:
+    """Whether a statement reads an element of the step whose element it writes, as far as subscripts say."""
+    step = statement.iterators[0]
+    read_in, written_in = (
+        [d for part in subscripts if (d := _distance(part, step)) is not None]
+        for subscripts in (read.subscripts, statement.subscripts)
+    )
+    return len(read_in) == 1 and read_in == written_in
 
 
 def _reads(statement: Statement) -> Iterator[Read]:

@@ -38,7 +38,7 @@ _LEAST_STEPS: Final = 4
 def chunk_contractions(tree: ScheduleTree, scop: Scop) -> tuple[Contraction, ...]:
     """The temporaries that may hold the steps of one chunk, as far as subscripts say, in a schedule without chunks."""
     found: list[Contraction] = []
-    for group in _groups(tree.root, tree.domain, scop):
+    for group in _groups(tree.root, (), scop):
         passed = [(own, d) for own in scop.temporaries if (d := _steps_of(own, group, scop)) is not None]
         size = _chunk_size([own for own, _ in passed], extent_of(group.members[-1].function, tree.domain))
         if size:
@@ -52,7 +52,7 @@ def steps_in_chunks(tree: ScheduleTree, scop: Scop, made: Items[Contraction]) ->
     """
     dependences = analyze_dependences(scop)
     chunked: list[_Chunked] = []
-    for group in _groups(tree.root, tree.domain, scop):
+    for group in _groups(tree.root, (), scop):
         targets = {scop.statement(name).body.target for name in group.steps}
         size = next((own.size for own in made if own.tensor in targets), None)
         if size is not None:
@@ -68,34 +68,35 @@ def steps_in_chunks(tree: ScheduleTree, scop: Scop, made: Items[Contraction]) ->
 class _Group:
     """Neighbours in a sequence: ``branches``, the last of which runs the steps of a block, after the others.
 
-    ``members``: of each, the loop over the steps.  ``steps``: by statement, the iterator that counts these.
+    ``around``: what the loops above count.  ``members``: of each branch, the loop over the steps.  ``steps``: by
+    statement, the iterator that counts these.
     """
 
     sequence: Sequence
+    around: tuple[isl.UnionPwAff, ...]
     branches: tuple[Filter, ...]
     members: tuple[Member, ...]
     steps: Mapping[str, str]
 
 
-def _groups(node: Node, domain: isl.UnionSet, scop: Scop) -> Iterator[_Group]:
+def _groups(node: Node, around: tuple[isl.UnionPwAff, ...], scop: Scop) -> Iterator[_Group]:
     match node:
         case Leaf() | Extension():
             return
-        case Band(child=child):
-            yield from _groups(child, domain, scop)
+        case Band(members, _, child):
+            yield from _groups(child, (*around, *(member.function for member in members)), scop)
         case Sequence(filters):
             for position, branch in enumerate(filters):
-                below = domain.intersect(branch.domain)
-                group = _group(node, position, scop)
+                group = _group(node, position, around, scop)
                 if group is None:
-                    yield from _groups(branch.child, below, scop)
+                    yield from _groups(branch.child, around, scop)
                 else:
                     yield group
         case _:
             assert_never(node)
 
 
-def _group(sequence: Sequence, last: int, scop: Scop) -> _Group | None:
+def _group(sequence: Sequence, last: int, around: tuple[isl.UnionPwAff, ...], scop: Scop) -> _Group | None:
     """The branch that runs steps, with all before it that have a loop over the same ones."""
     branch = sequence.filters[last]
     band = branch.child
@@ -106,21 +107,19 @@ def _group(sequence: Sequence, last: int, scop: Scop) -> _Group | None:
     counted = iterator_of(band.members[0].function, one.body)
     if counted is None or counted not in one.body.iterators[: len(one.blocks)]:
         return None
-    depth = one.body.iterators.index(counted) + 1
-    block = one.blocks[:depth]
+    block = one.blocks[: one.body.iterators.index(counted) + 1]
     own = _steps_by(band.members[0], names, block, scop)
     if own is None:
         return None
-    branches, members, steps = [branch], [band.members[0]], own
+    branches, members, steps = [branch], [band.members[0]], dict(own)
     for earlier in reversed(sequence.filters[:last]):
         found = _independent(earlier, block, scop)
         if found is None:
             break
-        member, own = found
         branches.insert(0, earlier)
-        members.insert(0, member)
-        steps = {**steps, **own}
-    return _Group(sequence, tuple(branches), tuple(members), steps) if len(branches) > 1 else None
+        members.insert(0, found[0])
+        steps |= found[1]
+    return _Group(sequence, around, tuple(branches), tuple(members), steps) if len(branches) > 1 else None
 
 
 def _independent(branch: Filter, block: tuple[int, ...], scop: Scop) -> tuple[Member, Mapping[str, str]] | None:
@@ -196,9 +195,8 @@ def _in_order(chunked: _Chunked, dependences: Dependences) -> bool:
     branches = chunked.group.branches
     branch_of = {name: n for n, branch in enumerate(branches) for name in statement_names(branch.domain)}
     chunks = isl.UnionMap.from_union_pw_aff(chunked.chunk)
-    for (source, sink), pairs in (*dependences.order.items(), *dependences.steps.items()):
-        if source not in branch_of or sink not in branch_of:
-            continue
+    below = dependences.below(chunked.group.around, branch_of)
+    for (source, sink), pairs in (*below.order.items(), *below.steps.items()):
         between = isl.UnionMap.from_map(pairs).apply_domain(chunks).apply_range(chunks)
         later = branch_of[source] > branch_of[sink]
         for found in maps_of(between):
