@@ -16,7 +16,7 @@ from tc.base.environment import environment
 from tc.base.errors import ArgumentError
 from tc.base.once import Once
 from tc.dispatch.warm import WarmCalls
-from tc.targets.options import Options, numerics_alone
+from tc.targets.options import CpuOptions, GpuOptions, Options, numerics_alone
 from tc.targets.target import Target
 from tc.targets.usual_options import Usual
 
@@ -58,6 +58,8 @@ class Comprehension:
         self.interface: Final = definition.interface
         self.name: Final = self.interface.name
         self._warm: Final = WarmCalls()
+        # Of calls that name a target or options.
+        self._warm_with: Final[Once[tuple[str | None, Options | None], WarmCalls]] = Once()
         self._following: Final = Following(definition.interface)
         self._gradients: Final[Once[tuple[tuple[str, ...], str], Comprehension]] = Once()
         self._pairs: Final[Once[tuple[object, ...], Pair]] = Once()
@@ -121,11 +123,10 @@ class Comprehension:
         """
         if named:
             arguments = self._in_order(arguments, named)
-        usual = target is None and options is None
-        if usual:
-            result = self._warm.call(arguments, out)
-            if result is not None:
-                return result
+        warm = self._warm if target is None and options is None else self._warm_calls(target, options)
+        result = warm.call(arguments, out)
+        if result is not None:
+            return result
         followed = self._following.tensors(arguments) if out is None else None
         if followed is not None:
             return self._following.call(self, arguments, followed, target, options)
@@ -133,10 +134,16 @@ class Comprehension:
         chosen = target_of_call(target, _device_of(bound))
         kernel = self._kernels.get(bound.signature(self.interface), chosen, options)
         result = kernel.run(bound)
-        plan = kernel.plan(bound) if usual else None
+        plan = kernel.plan(bound)
         if plan is not None:
-            self._warm.remember(arguments, out, plan)
+            warm.remember(arguments, out, plan)
         return result
+
+    def _warm_calls(self, target: str | None, options: Options | None) -> WarmCalls:
+        """The warm calls with a target or options; none where an error is to come."""
+        if isinstance(target, str | None) and isinstance(options, CpuOptions | GpuOptions | None):
+            return self._warm_with.get((target, options), WarmCalls)
+        return WarmCalls()
 
     def gradient(self, *names: str, ties: str = "split") -> Comprehension:
         """The gradient by the arguments named, or by all floating tensors: a comprehension like any other.
@@ -280,7 +287,8 @@ class Comprehension:
         subject = replace(subject_of(self._definition, self._siblings, arguments), numerics=own)
         result = tune(subject, chosen, environment(), request)
         self._kernels.put(subject.signature, chosen, Kernel(result.executable))
-        self._warm.forget()
+        for warm in (self._warm, *(own for _, own in self._warm_with.items())):
+            warm.forget()
         return result
 
     def candidates(self, /, *arguments: object) -> Candidates:

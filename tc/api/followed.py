@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol, TypeAlias
 
 from tc.base.frozen import frozen
 from tc.base.interface import Interface
 from tc.base.once import Once
-from tc.runtime.views.scalars import is_followed, is_transformed
+from tc.runtime.views.scalars import is_transformed
 from tc.targets.options import Options, numerics_alone
 
 # What a definition does with arguments: itself, or its gradient by the tensors named.
 Run: TypeAlias = Callable[[Sequence[Any]], object]
 Gradient: TypeAlias = Callable[[Sequence[str]], Run]
-# The gradient by the tensors named, of the arguments and of what is kept by name, and of the adjoints of results.
-Backward: TypeAlias = Callable[[Sequence[str], Mapping[str, Any], Sequence[Any]], object]
+# The gradient by the tensors named, of the arguments, of what is kept, and of the adjoints of results.
+Backward: TypeAlias = Callable[[tuple[str, ...], Sequence[Any], Sequence[Any], Sequence[Any]], object]
 # Of PyTorch.
 Tensor: TypeAlias = Any
 
@@ -65,20 +65,18 @@ class Followed:
         self.tensors: Final = tuple(n if n in types and types[n].is_floating else None for n in names)
         self.floating: Final = tuple(types[name].is_floating for name in interface.results)
         self.kept: Final = () if shared is None else tuple(map(shared.results.index, shared.kept))
-        self._names = names if shared is None else (*names, *shared.kept)
         self._run, self._gradient, self._shared = run, gradient, shared
 
-    def forward(self, arguments: Sequence[Any]) -> tuple[Tensor, ...]:
+    def forward(self, arguments: tuple[Any, ...]) -> tuple[Tensor, ...]:
         """The results, and behind them what is kept for the backward pass."""
         return _tuple(self._run(arguments) if self._shared is None else self._shared.forward(arguments))
 
     def backward(
-        self, names: Sequence[str], arguments: Sequence[Any], kept: Sequence[Tensor], adjoints: Sequence[Tensor]
+        self, names: tuple[str, ...], arguments: Sequence[Any], kept: Sequence[Tensor], adjoints: Sequence[Tensor]
     ) -> tuple[Tensor, ...]:
         """The adjoints of the arguments named; ``adjoints``: of the floating results."""
         assert self._shared is not None
-        values = dict(zip(self._names, (*arguments, *kept), strict=True))
-        return _tuple(self._shared.backward(names, values, adjoints))
+        return _tuple(self._shared.backward(names, arguments, kept, adjoints))
 
     def differentiable_backward(
         self, names: Sequence[str], arguments: Sequence[Any], adjoints: Sequence[Tensor]
@@ -108,12 +106,13 @@ class Following:
         It must know where a tensor requires a gradient, and of the tensors of ``torch.func.vmap``, which have no
         memory.  Scalars have no gradient; a call that would have to have one is none for PyTorch.
         """
-        if "torch" not in sys.modules or len(arguments) != len(self._arguments):
+        torch = sys.modules.get("torch")
+        if torch is None or len(arguments) != len(self._arguments):
             return None
         own: list[str] = []
-        if self._has_gradients:
+        if self._has_gradients and torch.is_grad_enabled():
             for (name, _, is_floating), value in zip(self._arguments, arguments, strict=True):
-                if is_followed(value):
+                if getattr(value, "requires_grad", False):
                     if not is_floating:
                         return None
                     own.append(name)
@@ -162,11 +161,13 @@ def _shared(
     def forward(arguments: Sequence[object]) -> object:
         return own(*arguments, target=target, options=options)
 
-    def backward(asked: Sequence[str], values: Mapping[str, object], adjoints: Sequence[object]) -> object:
-        gradient, taken = pulled_back, kept
-        if tuple(asked) != names:
-            _, gradient, taken = definition.with_gradient(*names, only=asked)
-        given = (values[name] for name in (*definition.interface.arguments, *taken))
-        return gradient(*given, *adjoints, target=target, options=inherited)
+    def backward(
+        asked: tuple[str, ...], arguments: Sequence[object], values: Sequence[object], adjoints: Sequence[object]
+    ) -> object:
+        if asked == names:
+            return pulled_back(*arguments, *values, *adjoints, target=target, options=inherited)
+        _, gradient, taken = definition.with_gradient(*names, only=asked)
+        by_name = dict(zip(kept, values, strict=True))
+        return gradient(*arguments, *(by_name[n] for n in taken), *adjoints, target=target, options=inherited)
 
     return Shared(own.interface.results, kept, forward, backward)

@@ -31,12 +31,12 @@ class Differentiable(Protocol):
     def kept(self) -> Sequence[int]:
         """Which results of ``forward`` the backward pass takes."""
 
-    def forward(self, arguments: Sequence[Argument]) -> Sequence[torch.Tensor]:
+    def forward(self, arguments: tuple[Argument, ...]) -> tuple[torch.Tensor, ...]:
         """The results, and behind them what is kept for the backward pass."""
 
     def backward(
         self,
-        names: Sequence[str],
+        names: tuple[str, ...],
         arguments: Sequence[Argument],
         kept: Sequence[torch.Tensor],
         adjoints: Sequence[torch.Tensor],
@@ -61,7 +61,7 @@ class _Followed(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, call: Differentiable, *arguments: Argument) -> tuple[torch.Tensor, ...]:
-        output = tuple(call.forward(arguments))
+        output = call.forward(arguments)
         _Followed.keep(ctx, call, arguments, output)
         return output
 
@@ -69,34 +69,42 @@ class _Followed(torch.autograd.Function):
     def keep(ctx: Any, call: Differentiable, arguments: Sequence[Argument], output: tuple[torch.Tensor, ...]) -> None:
         """What the backward pass needs."""
         ctx.call = call
-        ctx.others = [None if isinstance(own, torch.Tensor) else own for own in arguments]
-        kept = [output[number] for number in call.kept]
-        ctx.save_for_backward(*(own for own in arguments if isinstance(own, torch.Tensor)), *kept)
-        ctx.places = [number for number, own in enumerate(arguments) if isinstance(own, torch.Tensor)]
+        tensors = [own for own in arguments if isinstance(own, torch.Tensor)]
+        # Scalars, by place; tensors are saved, so that PyTorch sees who changes them.
+        ctx.others = None
+        if len(tensors) < len(arguments):
+            ctx.others = [None if isinstance(own, torch.Tensor) else (own,) for own in arguments]
+        ctx.save_for_backward(*tensors, *[output[number] for number in call.kept])
+        ctx.number = len(tensors)
         ctx.set_materialize_grads(False)
-        own = output[: len(call.floating)]
-        ctx.shapes = [(result.shape, result.dtype, result.device) for result in own]
-        integers = (o for o, is_floating in zip(own, call.floating, strict=True) if not is_floating)
-        ctx.mark_non_differentiable(*integers, *output[len(own) :])
+        floating = call.floating
+        ctx.like = [(own.shape, own.dtype, own.device) for own in output[: len(floating)]]
+        if len(output) > len(floating) or not all(floating):
+            integers = [own for own, is_floating in zip(output, floating, strict=False) if not is_floating]
+            ctx.mark_non_differentiable(*integers, *output[len(floating) :])
 
     @staticmethod
     def backward(ctx: Any, *adjoints: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
         call: Differentiable = ctx.call
-        arguments = list(ctx.others)
-        saved = ctx.saved_tensors
-        for place, tensor in zip(ctx.places, saved[: len(ctx.places)], strict=True):
-            arguments[place] = tensor
         needed = [
             name if is_needed else None for name, is_needed in zip(call.tensors, ctx.needs_input_grad[1:], strict=True)
         ]
-        names = [name for name in needed if name is not None]
-        given = whole_adjoints(adjoints, ctx.shapes, call.floating)
+        names = tuple(name for name in needed if name is not None)
+        saved = ctx.saved_tensors
+        arguments, kept = saved[: ctx.number], saved[ctx.number :]
+        if ctx.others is not None:
+            tensors = iter(arguments)
+            arguments = tuple(next(tensors) if own is None else own[0] for own in ctx.others)
+        given = whole_adjoints(adjoints, ctx.like, call.floating)
         if not names:
             return None, *(None for _ in needed)
-        if torch.is_grad_enabled():  # what is kept has no graph of its own
+        # What is kept has no graph of its own.
+        if torch.is_grad_enabled():
             found = call.differentiable_backward(names, arguments, given)
         else:
-            found = call.backward(names, arguments, saved[len(ctx.places) :], given)
+            found = call.backward(names, arguments, kept, given)
+        if len(names) == len(needed):
+            return None, *found
         values = iter(found)
         return None, *(None if name is None else next(values) for name in needed)
 
@@ -107,7 +115,7 @@ class _Transformed(_Followed):
     @staticmethod
     def forward(call: Differentiable, *arguments: Argument) -> tuple[torch.Tensor, ...]:  # type: ignore[override]
         plain = [own.detach() if isinstance(own, torch.Tensor) else own for own in arguments]
-        return tuple(call.forward(plain))
+        return call.forward(tuple(plain))
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Argument, ...], output: tuple[torch.Tensor, ...]) -> None:

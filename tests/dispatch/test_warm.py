@@ -187,6 +187,23 @@ def test_repeated_calls_take_the_short_way() -> None:
         assert first[1] is out
 
 
+@pytest.mark.parametrize("own", [{"options": tc.CpuOptions(threads=1)}, {"target": "cpu"}], ids=["options", "target"])
+def test_calls_with_options_or_a_target_take_it_too(own: dict[str, Any]) -> None:
+    twice = tc.define("def twice(float(N) x) -> (y) { y(i) = 2 * x(i) }").single()
+    numbers = np.arange(5, dtype=np.float32)
+    twice(numbers, **own)
+    with only_the_short_way():
+        np.testing.assert_array_equal(np.asarray(twice(numbers, **own)), 2 * numbers)
+    with only_the_short_way(), pytest.raises(AssertionError):
+        twice(numbers, options=tc.CpuOptions(threads=2))  # another kernel
+
+
+@pytest.mark.parametrize("own", [{"options": {"threads": 1}}, {"options": [1]}, {"target": ["cpu"]}], ids=str)
+def test_what_are_no_options_is_said(own: dict[str, Any]) -> None:
+    with pytest.raises(tc.OptionsError, match=r"options must be tc.CpuOptions|target must be a name"):
+        AFFINE(block, **own)
+
+
 def test_kernels_take_it_too() -> None:
     kernel = MOMENTS.compile((7, 129))
     kernel(block)
