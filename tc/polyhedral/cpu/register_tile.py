@@ -8,6 +8,7 @@ it there).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from collections.abc import Sequence as Items
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import product
@@ -15,8 +16,10 @@ from typing import TypeAlias, assert_never
 
 import islpy as isl
 
+from tc.language.program.program import iterators_in
 from tc.language.program.specialization import Layout
 from tc.polyhedral.analysis.extents import extent_of, volume
+from tc.polyhedral.analysis.paths import paths_below
 from tc.polyhedral.analysis.scattered import is_scatter
 from tc.polyhedral.analysis.strides import iterator_of, stride
 from tc.polyhedral.cpu.chunk_steps import runs_steps
@@ -89,7 +92,8 @@ def register_tile_tree(
 
     def cuts(band: Band, domain: isl.UnionSet, depth: int, points: tuple[Member, ...]) -> tuple[Cut, ...]:
         sizes = tuple(zip(band.members, sizes_at(tiles, band, depth), strict=True))
-        found = _heaviest_tile(scop, domain, points, sizes, blocks, choose)
+        statements = [scop.statement(name) for name in statement_names(domain)]
+        found = _heaviest_tile(statements, _reduced_in(band, domain, scop), points, sizes, blocks, choose)
         if found is None:
             return tuple(WHOLE for _ in band.members)
         return tuple(_cut(member, *found, lanes=lanes) for member in band.members)
@@ -139,21 +143,31 @@ def _blocks_of(tree: ScheduleTree, scop: Scop) -> Mapping[str, _Blocks]:
     return found
 
 
+def _reduced_in(band: Band, domain: isl.UnionSet, scop: Scop) -> frozenset[str]:
+    """The statements of which loops here or below run over terms of a reduction, which a tile adds up in registers."""
+    found = set[str]()
+    for name, members in paths_below(band, domain):
+        body = scop.statement(name).body
+        loops = {iterator_of(member.function, body) for member in members}
+        if loops - iterators_in(body.subscripts):
+            found.add(name)
+    return frozenset(found)
+
+
 def _heaviest_tile(
-    scop: Scop,
-    domain: isl.UnionSet,
+    statements: Items[ScopStatement],
+    reduced: frozenset[str],
     points: tuple[Member, ...],
     sizes: tuple[tuple[Member, int], ...],
     blocks: Mapping[str, _Blocks],
     choose: ChooseTile,
 ) -> tuple[StatementBody, MicroKernel] | None:
-    """The statement below with the most instances that has a register tile, and the tile."""
-    statements = [scop.statement(name) for name in statement_names(domain)]
+    """The ``reduced`` statement with the most instances that has a register tile, and the tile."""
     shared = len({statement.body.target for statement in statements}) > 1
     for statement in sorted(statements, key=lambda s: -volume(isl.UnionSet.from_set(s.domain))):
         around = _surroundings(statement, points, sizes, blocks.get(statement.name, _Blocks()), shared=shared)
         tile = choose(statement, around)
-        if tile is not None:
+        if tile is not None and statement.name in reduced:
             return statement.body, tile
     return None
 

@@ -11,6 +11,7 @@ What steps do not wait for leaves its block and runs for all steps at once, so i
 from __future__ import annotations
 
 from collections.abc import Iterator
+from collections.abc import Sequence as Items
 from dataclasses import replace
 from typing import Final, TypeVar
 
@@ -151,22 +152,26 @@ def _goes_in_steps(program: Program, tensor: str, block: int) -> bool:
     reached, waiting = set[tuple[str, bool]](), [(tensor, False)]
     while waiting:
         name, earlier = waiting.pop()
+        writers = [s for s in inside if s.target == name]
         found = {
-            (s.target, earlier or not _in_one_step(s, own)) for s in inside for own in _reads(s) if own.tensor == name
+            (s.target, earlier or not _in_one_step(own, s, writers))
+            for s in inside
+            for own in _reads(s)
+            if own.tensor == name
         }
         waiting.extend(found - reached)
         reached |= found
     return (tensor, True) in reached
 
 
-def _in_one_step(statement: Statement, read: Read) -> bool:
-    """Whether a statement reads an element of the step whose element it writes, as far as subscripts say."""
-    step = statement.iterators[0]
-    read_in, written_in = (
-        [d for part in subscripts if (d := _distance(part, step)) is not None]
-        for subscripts in (read.subscripts, statement.subscripts)
-    )
-    return len(read_in) == 1 and read_in == written_in
+def _in_one_step(read: Read, statement: Statement, writers: Items[Statement]) -> bool:
+    """Whether no step reads what other steps write, as far as one dimension of the tensor says."""
+    for dimension, subscript in enumerate(read.subscripts):
+        distance = _distance(subscript, statement.iterators[0])
+        written = (_distance(own.subscripts[dimension], own.iterators[0]) for own in writers)
+        if distance is not None and all(own == distance for own in written):
+            return True
+    return False
 
 
 def _reads(statement: Statement) -> Iterator[Read]:

@@ -15,12 +15,16 @@ from collections.abc import Mapping
 from collections.abc import Sequence as Items
 from dataclasses import dataclass
 from functools import reduce
+from typing import Final
 
 import islpy as isl
 
 from tc.language.isl.affine import isl_name
 from tc.language.isl.pieces import maps_of, sets_of
-from tc.polyhedral.ir.scop import Scop, ScopStatement
+from tc.language.program.specialization import Layout
+from tc.polyhedral.analysis.extents import volume
+from tc.polyhedral.analysis.strides import iterator_of, stride
+from tc.polyhedral.ir.scop import Scop, ScopStatement, layouts_of
 from tc.polyhedral.ir.tree import Band, Filter, Leaf, Member, Node, ScheduleTree, Sequence
 from tc.polyhedral.schedule.coincidence import Apart, Shared, coincides, shared_iterators
 from tc.polyhedral.schedule.components import components
@@ -30,6 +34,9 @@ from tc.targets.options import Fusion
 
 Group = tuple[ScopStatement, ...]
 
+# Others have so many times as many instances.
+_FEW: Final = 64
+
 
 def schedule_scop(scop: Scop, fusion: Fusion) -> ScheduleTree:
     """A legal tree for the statements that have instances."""
@@ -38,7 +45,7 @@ def schedule_scop(scop: Scop, fusion: Fusion) -> ScheduleTree:
     if not statements:
         return ScheduleTree(_domain_of(statements, scop), Leaf())
     dependences, instances = analyze_dependences(scop), {s.name: Instances(s) for s in statements}
-    scheduler = _Scheduler(Flow(scop), instances, fusion, scop.between_kernels)
+    scheduler = _Scheduler(Flow(scop), instances, fusion, scop.between_kernels, layouts_of(scop))
     return ScheduleTree(_domain_of(statements, scop), scheduler.order(statements, Prefix(dependences, instances)))
 
 
@@ -96,6 +103,7 @@ class _Scheduler:
     instances: Mapping[str, Instances]
     fusion: Fusion
     between_kernels: frozenset[str]
+    layouts: Mapping[str, Layout]
 
     def order(self, statements: Group, prefix: Prefix) -> Node:
         """The subtree for the statements, below bands with the members ``prefix``."""
@@ -164,7 +172,11 @@ class _Scheduler:
         return groups
 
     def fuses(self, first: Group, second: Group, prefix: Prefix) -> bool:
-        """Whether two neighbours share a band; the strategy that preserves parallel loops also wants a flow to save."""
+        """Whether two neighbours share a band; the strategy that preserves parallel loops also wants a flow to save.
+
+        What few instances hand to many does not fix the loops of these, where they would then run across the rows of
+        what they write.
+        """
         if self.fusion is Fusion.PRESERVE_PARALLEL and not self.flows(first, second):
             return False
         if self.passes_between_kernels(first, second):
@@ -173,7 +185,17 @@ class _Scheduler:
         if not together or self.fusion is Fusion.MAXIMAL:
             return len(together) > 0
         parallel = self.parallel(first + second, prefix)
-        return parallel >= min(self.parallel(first, prefix), self.parallel(second, prefix))
+        if parallel < min(self.parallel(first, prefix), self.parallel(second, prefix)):
+            return False
+        if parallel == self.parallel(second, prefix) or _FEW * _instances(first) > _instances(second):
+            return True
+        return not any(self.goes_along_memory(member, second) for member in together)
+
+    def goes_along_memory(self, member: Member, group: Group) -> bool:
+        """Whether neighbouring iterations write neighbours, in the statement that has the most of them."""
+        body = max(group, key=lambda s: volume(isl.UnionSet.from_set(s.domain))).body
+        iterator = iterator_of(member.function, body)
+        return iterator is not None and stride(body.subscripts, self.layouts[body.target], iterator) == 1
 
     def parallel(self, group: Group, prefix: Prefix) -> int:
         """How many loops all statements of the group can run in parallel together."""
@@ -394,6 +416,10 @@ def _same_iterator(group: Group, position: int) -> isl.UnionPwAff:
     for other in others:
         function = function.union_add(other)
     return function
+
+
+def _instances(group: Group) -> int:
+    return volume(_union(group))
 
 
 def _universe(group: Group) -> isl.UnionSet:

@@ -55,6 +55,10 @@ CASES: Final[dict[str, tuple[str, tuple[int, int] | None]]] = {
         "def f(float(N) x) -> (y) { for t in 0:9 { v(t,i) = t * x(i)\n w(t,i) = 2 * v(t,i) } y(i) = w(8,i) }",
         None,
     ),
+    "no state, in place": (
+        "def f(float(N) x) -> (y) { for t in 0:9 { v(t,i) = t * x(i)\n v(t,i) = 2 * v(t,i) } y(i) = v(8,i) }",
+        None,
+    ),
 }
 
 
