@@ -51,6 +51,8 @@ from tc.polyhedral.transform.stream import fits_stream
 from tc.polyhedral.transform.tile import is_register
 from tc.polyhedral.transform.vectorize import ends_nest
 
+# Terms that a register tile adds up before its results go to memory and back.
+_ENOUGH_STEPS: Final = 128
 # An operand that is packed once for all steps of a block may be so many times as large: the steps read it anew anyway.
 _STEPS: Final = 32
 
@@ -157,7 +159,9 @@ class _CpuPromoter:
         if self.packable(domain, prefix, 1) is not None or self.packable(domain, (*prefix, repeating), 1) is not None:
             return None
         for behind, member in enumerate(later, position + 1):
-            if not member.coincident or is_register(member):
+            if is_register(member):
+                break
+            if not member.coincident and self.steps(band.members[behind + 1 :], domain) < _ENOUGH_STEPS:
                 break
             found = self.packable(domain, (*prefix, member), 1)
             if found is not None:
@@ -167,6 +171,10 @@ class _CpuPromoter:
                 own = isl.UnionSet.from_set(self.scop.statement(found.statement).domain)
                 return behind if repeats and extent_of(repeating.function, own) > 1 else None
         return None
+
+    def steps(self, members: Items[Member], domain: isl.UnionSet) -> int:
+        """How many terms loops add up."""
+        return math.prod(extent_of(member.function, domain) for member in members if not member.coincident)
 
     def pack(self, domain: isl.UnionSet, prefix: tuple[Member, ...], times: int) -> Promoted | None:
         """The first operand below that is worth packing and fits the room at this prefix, so many times as large."""
