@@ -122,9 +122,16 @@ class _Rule:
     def rows(self, members: tuple[Member, ...]) -> tuple[int, ...]:
         """The reduction runs along memory and stays whole; the loops around it share their operands' rows."""
         coincident = [position for position, member in enumerate(members) if member.coincident]
-        if len(coincident) < 2:
+        if len(coincident) < 2 or not any(self.shares(members[position]) for position in coincident[-2:]):
             return tuple(0 for _ in members)
         return tuple(ROWS if position in coincident[-2:] else 0 for position in range(len(members)))
+
+    def shares(self, member: Member) -> bool:
+        """Whether something that is read is the same for all iterations of a loop."""
+        body = self.statement.body
+        iterator = iterator_of(member.function, body)
+        reads = value_reads(body)
+        return iterator is None or any(stride(r.subscripts, self.layouts[r.tensor], iterator) == 0 for r in reads)
 
     def panels(self, tile: tuple[Member, ...], path: tuple[Member, ...]) -> tuple[int, ...]:
         """Cuts around a register tile: none where what its lanes read in a whole reduction stays in the cache."""

@@ -122,11 +122,28 @@ class TileCosts:
         contiguous = [name for name in self.reduced if all(steps[name] in (0, 1) for steps in self.read_strides)]
         if not contiguous:
             return instances * _GATHER
-        extent = max(self.extents[name] for name in contiguous)
+        extent = max(map(self._run, contiguous))
         width = min(self.width, extent)
         loads = sum(any(steps[name] for name in contiguous) for steps in self.read_strides)
         term = max(1 + _LOAD * loads, _BOTH * loads)
-        return instances / width * term + instances / self.steps * 2 * self.width
+        # Compilers keep partial sums of the innermost loop alone.
+        return instances / width * term + instances / extent * 2 * self.width
+
+    def _run(self, innermost: str) -> int:
+        """The steps of reduced loops that lie end to end in all that is read, of which one loop is made."""
+        extent, last = self.extents[innermost], {innermost}
+        while True:
+            found = (
+                name
+                for name in self.reduced
+                if name not in last
+                and all(steps[name] == extent * steps[innermost] for steps in self.read_strides)
+            )
+            name = next(found, None)
+            if name is None:
+                return extent
+            extent *= self.extents[name]
+            last.add(name)
 
     def tile(self, lane: str, sizes: Mapping[str, int]) -> float | None:
         """Cycles of the whole statement; None where the tile does not fit the registers."""
