@@ -29,7 +29,8 @@ def own_storage(context: Context, buffer: Buffer, scope: Scope) -> tuple[Printed
     """Storage of a thread, aligned for the widest vectors, and the scope in which it is taken.
 
     The target of a reduction is a plain array, which the compiler takes apart into registers.  It does so only
-    where it knows that nothing else reaches the array, so other buffers are behind restricted pointers.  What a
+    where it knows that nothing else reaches the array, so other buffers are behind restricted pointers.  A single
+    element is a plain array, too: of loops with pointers to elements of one iteration compilers make no lanes.  What a
     small stack may not hold lies in the thread's scratch memory.
     """
     name, type = context.pointer(buffer.name), context.storage(buffer.layout.type)
@@ -42,6 +43,11 @@ def own_storage(context: Context, buffer: Buffer, scope: Scope) -> tuple[Printed
         return declared.with_facts(Facts(scratch_bytes=inside.scratch)), inside
     inside = replace(scope, stack=scope.stack + size)
     facts = Facts(private_bytes=inside.stack)
+    if buffer.layout.span == 1:
+        declared = line("{} {}[1];", type, name)
+        if context.dialect.watches:
+            declared += line("__builtin_memset({0}, 0xff, sizeof {0});", name)
+        return declared.with_facts(facts), inside
     # The last vector of a row is loaded whole where that is in one line of the cache.
     aligning = f"__attribute__((aligned({ALIGNMENT})))"
     reduced = any(body.target == buffer.name and body.reduction is not None for body in context.bodies.values())
