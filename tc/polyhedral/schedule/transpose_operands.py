@@ -46,6 +46,9 @@ from tc.polyhedral.schedule.scatter import length_of
 _LEAST_LANES: Final = 32
 _LEAST_STEPS: Final = 64
 _LEAST_ROWS: Final = 16
+# Lanes of one register tile read an element of the operand once; lines of so many steps stay in a first-level cache.
+_ONE_TILE: Final = 64
+_FEW_STEPS: Final = 256
 # Elements between two steps, from which on the lines of a few rows do not follow each other.
 _FAR: Final = 64
 # Elements of a line, and of rows that lie in few sets.
@@ -202,6 +205,8 @@ class _Product:
         step = max(steps, key=lambda name: self.lengths[name])
         dimensions = [n for n, own in enumerate(read.subscripts) if own == IteratorReference(step)]
         if len(dimensions) != 1 or self.lengths[step] < _LEAST_STEPS:
+            return None
+        if self.lengths[self.lanes] <= _ONE_TILE and math.prod(self.lengths[name] for name in steps) <= _FEW_STEPS:
             return None
         return (*_without(range(len(layout.shape)), dimensions[0]), dimensions[0])
 
