@@ -187,18 +187,36 @@ def test_interleaved_columns_are_stored(value: str, columns: int) -> None:
         np.testing.assert_array_equal(np.asarray(columnwise(x)), expected)
 
 
-def test_what_an_earlier_loop_has_read_is_read_in_lanes_again(tmp_path: Path) -> None:
-    gradient = tc.define(LAYER_NORM.text).single().with_gradient().backward
-    rows, place = 4096, parse_cpu_target("cpu:x86-64-v4")
-    shapes = (rows, 1024), (1024,), (1024,), (rows,), (rows,), (rows, 1024)
-    options = tc.CpuOptions(threads=1)
-    text = translated(gradient, *shapes, target="cpu:x86-64-v4", options=options).source.text
-    source = tmp_path / "kernel.c"
+def lines_in_lanes(text: str, folder: Path) -> set[int]:
+    """Where gcc makes lanes of a loop of a kernel for AVX-512."""
+    source = folder / "kernel.c"
     source.write_text(text, encoding="utf-8")
     compiler = find_compiler(environment())
     if "gcc" not in subprocess.run([*compiler.command, "-v"], capture_output=True, text=True, check=True).stderr:
         pytest.skip("asks gcc what it vectorized")
-    flags = [*kernel_flags(place, compiler), "-c", "-o", str(tmp_path / "kernel.o"), "-fopt-info-vec-optimized"]
+    own = kernel_flags(parse_cpu_target("cpu:x86-64-v4"), compiler)
+    flags = [*own, "-c", "-o", str(folder / "kernel.o"), "-fopt-info-vec-optimized"]
     notes = subprocess.run([*compiler.command, *flags, str(source)], capture_output=True, text=True, check=True).stderr
-    line = next(number for number, line in enumerate(text.splitlines(), start=1) if line.strip() == "// S6")
-    assert {int(own) for own in re.findall(r"kernel\.c:(\d+):", notes)} & {line - 1, line, line + 1}
+    return {int(line) for line in re.findall(r"kernel\.c:(\d+):", notes)}
+
+
+def line_of(text: str, content: str) -> int:
+    return next(number for number, line in enumerate(text.splitlines(), start=1) if line.strip() == content)
+
+
+def test_what_an_earlier_loop_has_read_is_read_in_lanes_again(tmp_path: Path) -> None:
+    gradient = tc.define(LAYER_NORM.text).single().with_gradient().backward
+    rows = 4096
+    shapes = (rows, 1024), (1024,), (1024,), (rows,), (rows,), (rows, 1024)
+    options = tc.CpuOptions(threads=1)
+    text = translated(gradient, *shapes, target="cpu:x86-64-v4", options=options).source.text
+    line = line_of(text, "// S6")
+    assert lines_in_lanes(text, tmp_path) & {line - 1, line, line + 1}
+
+
+def test_what_one_iteration_keeps_to_itself_keeps_no_lanes_away(tmp_path: Path) -> None:
+    """A pointer to one element did."""
+    chain = tc.define("def f(float(M,N) X, float(M) s) -> (O) { t(m,n) = X(m,n) / s(m)  O(m,n) = t(m,n) * t(m,n) }")
+    text = translated(chain.single(), (70, 256), (70,), target="cpu:x86-64-v4").source.text
+    assert re.search(r"float t_local\d_t\[1\];", text), text
+    assert lines_in_lanes(text, tmp_path) & {line_of(text, "// S0") + 1, line_of(text, "// S1") + 1}

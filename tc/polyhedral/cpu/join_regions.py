@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import islpy as isl
 
+from tc.base.frozen import frozen
 from tc.polyhedral.analysis.extents import extent_of
 from tc.polyhedral.ir.loops import LoopKind
 from tc.polyhedral.ir.scop import Scop
@@ -19,11 +20,26 @@ from tc.polyhedral.ir.tree import Band, Filter, Member, Sequence, statement_name
 from tc.polyhedral.schedule.dependences import union_of_accesses
 from tc.polyhedral.transform.tile import step_of
 
-# The member of a nest by which it would be cut into chunks; None where it must not be.
-ChooseMember: TypeAlias = Callable[[Band, isl.UnionSet], Member | None]
+# Iterations that keep the cores of most machines busy.
+_ENOUGH_CHUNKS: Final = 16
 
 
-def join_regions(sequence: Sequence, domain: isl.UnionSet, scop: Scop, cores: int, choose: ChooseMember) -> Sequence:
+@frozen
+class Chosen:
+    """The loop of a nest by which it would be cut into chunks.
+
+    ``apart``: no two of its iterations read the same elements of an operand that is packed, so each may be a chunk.
+    """
+
+    member: Member
+    apart: bool
+
+
+# None where a nest must not be cut.
+Choose: TypeAlias = Callable[[Band, isl.UnionSet], Chosen | None]
+
+
+def join_regions(sequence: Sequence, domain: isl.UnionSet, scop: Scop, cores: int, choose: Choose) -> Sequence:
     """The sequence with neighbours that exchange data below one parallel loop over a chunk for every core."""
     done: list[Filter] = []
     group: list[Filter] = []
@@ -38,19 +54,23 @@ def join_regions(sequence: Sequence, domain: isl.UnionSet, scop: Scop, cores: in
     return Sequence((*done, *(group if region is None else [region])))
 
 
-def _region(
-    branches: list[Filter], domain: isl.UnionSet, scop: Scop, cores: int, choose: ChooseMember
-) -> Filter | None:
-    """The branches below one loop over chunks; None where data would pass from one chunk to another, or none passes."""
-    chosen = [_chosen(branch, domain, choose) for branch in branches]
-    members = [member for member in chosen if member is not None]
-    if len(members) < len(branches):
+def _region(branches: list[Filter], domain: isl.UnionSet, scop: Scop, cores: int, choose: Choose) -> Filter | None:
+    """The branches below one loop over chunks; None where data would pass from one chunk to another, or none passes.
+
+    Where iterations have nothing in common, each is a chunk, and finds in the cache what the nests hand on.
+    """
+    found = [_chosen(branch, domain, choose) for branch in branches]
+    chosen = [own for own in found if own is not None]
+    if len(chosen) < len(branches):
         return None
+    members = [own.member for own in chosen]
     steps = [step_of(member) for member in members]
     inside = [domain.intersect(branch.domain) for branch in branches]
     extent = max(extent_of(m.function, part) * step for m, part, step in zip(members, inside, steps, strict=True))
     unit = math.lcm(*steps)
     size = -(-extent // (cores * unit)) * unit
+    if all(own.apart for own in chosen) and -(-extent // unit) >= _ENOUGH_CHUNKS:
+        size = unit
     if 2 * -(-extent // size) <= cores:
         return None
     chunks = [_chunk(member, size // step) for member, step in zip(members, steps, strict=True)]
@@ -68,7 +88,7 @@ def _region(
     return Filter(together, Band((loop,), permutable=True, child=Sequence(tuple(branches))))
 
 
-def _chosen(branch: Filter, domain: isl.UnionSet, choose: ChooseMember) -> Member | None:
+def _chosen(branch: Filter, domain: isl.UnionSet, choose: Choose) -> Chosen | None:
     child = branch.child
     return choose(child, domain.intersect(branch.domain)) if isinstance(child, Band) and child.permutable else None
 

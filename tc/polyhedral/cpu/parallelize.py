@@ -19,7 +19,7 @@ from tc.polyhedral.analysis.scattered import owners_of
 from tc.polyhedral.analysis.strides import iterator_of, stride
 from tc.polyhedral.cpu.chunk_steps import runs_steps
 from tc.polyhedral.cpu.join_blocks import join_blocks
-from tc.polyhedral.cpu.join_regions import join_regions
+from tc.polyhedral.cpu.join_regions import Chosen, join_regions
 from tc.polyhedral.ir.loops import LoopKind
 from tc.polyhedral.ir.scop import Scop, ScopStatement, layouts_of
 from tc.polyhedral.ir.tree import Band, Extension, Leaf, Member, Node, ScheduleTree, Sequence, statement_names
@@ -123,12 +123,21 @@ class _Parallelizer:
         bodies = (self.scop.statement(name).body for name in statement_names(domain))
         return any(iterator_of(member.function, body) in owners_of(body) for body in bodies)
 
-    def cut(self, band: Band, domain: isl.UnionSet) -> Member | None:
-        """The outermost loop that can be cut into chunks, unless a large operand is to be divided among the cores."""
-        shared = self.operand(band, domain)
-        if shared is not None and not (self.packs and self.elements(*shared) <= self.room):
+    def cut(self, band: Band, domain: isl.UnionSet) -> Chosen | None:
+        """The outermost loop that can be cut into chunks, unless a large operand is to be divided among the cores.
+
+        It divides one that it chooses a part of itself.
+        """
+        member = next((m for m in band.members if m.coincident and not is_register(m)), None)
+        if member is None:
             return None
-        return next((m for m in band.members if m.coincident and not is_register(m)), None)
+        shared = self.operand(band, domain)
+        if shared is None:
+            return Chosen(member, apart=False)
+        apart = _moves(member, *shared, self.layouts)
+        if not apart and not (self.packs and self.elements(*shared) <= self.room):
+            return None
+        return Chosen(member, apart)
 
     def elements(self, statement: ScopStatement, read: int) -> int:
         """How many elements of the operand the whole statement reads."""

@@ -131,19 +131,14 @@ class TileCosts:
 
     def _run(self, innermost: str) -> int:
         """The steps of reduced loops that lie end to end in all that is read, of which one loop is made."""
-        extent, last = self.extents[innermost], {innermost}
+        extent, left = self.extents[innermost], [name for name in self.reduced if name != innermost]
         while True:
-            found = (
-                name
-                for name in self.reduced
-                if name not in last
-                and all(steps[name] == extent * steps[innermost] for steps in self.read_strides)
-            )
-            name = next(found, None)
+            further = [extent * (steps[innermost] or 0) for steps in self.read_strides]
+            name = next((n for n in left if [steps[n] for steps in self.read_strides] == further), None)
             if name is None:
                 return extent
             extent *= self.extents[name]
-            last.add(name)
+            left.remove(name)
 
     def tile(self, lane: str, sizes: Mapping[str, int]) -> float | None:
         """Cycles of the whole statement; None where the tile does not fit the registers."""

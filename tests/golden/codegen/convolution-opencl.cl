@@ -75,7 +75,7 @@ __kernel __attribute__((reqd_work_group_size(3, 1, 2))) void tc_kernel_0(
   const int32_t thread_x = get_local_id(0);
   __local char shared[256] __attribute__((aligned(64)));
   {
-    float t_private0_O[16] __attribute__((aligned(64)));
+    float t_private0_O[1];
     {
       // S0_init
       t_private0_O[0] = 0.0f;

@@ -45,7 +45,7 @@ extern "C" __global__ __launch_bounds__(6, 1) void tc_kernel_0(
   const int32_t thread_x = threadIdx.x;
   __shared__ __align__(64) char shared[256];
   {
-    float t_private0_O[16] __attribute__((aligned(64)));
+    float t_private0_O[1];
     {
       // S0_init
       t_private0_O[0] = 0.0f;

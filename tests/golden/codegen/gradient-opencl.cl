@@ -70,7 +70,7 @@ __kernel __attribute__((reqd_work_group_size(7, 1, 1))) void tc_kernel_0(
   const int32_t thread_x = get_local_id(0);
   __local char shared[64] __attribute__((aligned(64)));
   {
-    float t_private0_dx[16] __attribute__((aligned(64)));
+    float t_private0_dx[1];
     {
       // S0_init
       t_private0_dx[0] = 0.0f;

@@ -59,7 +59,7 @@ extern "C" __global__ __launch_bounds__(7, 1) void tc_kernel_0(
   const int32_t thread_x = threadIdx.x;
   __shared__ __align__(64) char shared[192];
   {
-    float t_private0_dx[16] __attribute__((aligned(64)));
+    float t_private0_dx[1];
     {
       // S0_init
       t_private0_dx[0] = 0.0f;

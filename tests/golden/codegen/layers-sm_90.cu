@@ -47,7 +47,7 @@ extern "C" __global__ __launch_bounds__(3, 1) void tc_kernel_0(
   if (thread_x <= 1) {
     for (int32_t c0 = 0; c0 < 3; c0 += 1) {
       {
-        float t_private0_X[16] __attribute__((aligned(64)));
+        float t_private0_X[1];
         {
           // S0
           t_private0_X[0] = t_B1[thread_x];
@@ -77,7 +77,7 @@ extern "C" __global__ __launch_bounds__(3, 1) void tc_kernel_0(
   }
   for (int32_t c0 = 0; c0 < 3; c0 += 1) {
     {
-      float t_private1_Y[16] __attribute__((aligned(64)));
+      float t_private1_Y[1];
       {
         // S3_init
         t_private1_Y[0] = 0.0f;

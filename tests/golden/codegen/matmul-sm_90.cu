@@ -62,7 +62,7 @@ extern "C" __global__ __launch_bounds__(14, 1) void tc_kernel_0(
   const int32_t thread_x = threadIdx.x;
   __shared__ __align__(64) char shared[512];
   {
-    float t_private0_C[16] __attribute__((aligned(64)));
+    float t_private0_C[1];
     if (2 * block_y + thread_y <= 4) {
       // S0_init
       t_private0_C[0] = 0.0f;

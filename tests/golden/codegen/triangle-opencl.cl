@@ -66,7 +66,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void tc_kernel_0(
     __global const float *restrict t_X,
     __global float *restrict t_O) {
   {
-    double t_private0_O_carry[8] __attribute__((aligned(64)));
+    double t_private0_O_carry[1];
     {
       // S0_clear
       t_private0_O_carry[0] = 0.0;

@@ -34,7 +34,7 @@ typedef unsigned long long uintptr_t;
 
 extern "C" __global__ __launch_bounds__(1, 1) void tc_kernel_0(const float *__restrict__ t_X, float *__restrict__ t_O) {
   {
-    double t_private0_O_carry[8] __attribute__((aligned(64)));
+    double t_private0_O_carry[1];
     {
       // S0_clear
       t_private0_O_carry[0] = 0.0;

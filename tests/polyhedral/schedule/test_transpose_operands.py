@@ -38,28 +38,34 @@ def f(float(K,M) A, float(K,N) B) -> (C) {
 }"""
 # What is copied, by which statements it is read, and shapes.
 CASES: Final[dict[str, tuple[str, tuple[tuple[int, ...], ...], tuple[str, ...]]]] = {
-    "a product": (TN, ((67, 130), (67, 35)), ("A: S0 read a copy with the dimensions in the order (1, 0)",)),
+    "a product": (TN, ((67, 130), (67, 70)), ("A: S0 read a copy with the dimensions in the order (1, 0)",)),
     "two of one operand": (
         TWICE,
-        ((67, 130), (67, 35), (67, 35)),
+        ((67, 130), (67, 70), (67, 70)),
         ("A: S0, S1 read a copy with the dimensions in the order (1, 0)",),
     ),
-    "batches": (BATCHES, ((3, 67, 70), (3, 67, 35)), ("A: S0 read a copy with the dimensions in the order (0, 2, 1)",)),
+    "batches": (BATCHES, ((3, 67, 70), (3, 67, 70)), ("A: S0 read a copy with the dimensions in the order (0, 2, 1)",)),
     "what is computed": (
         COMPUTED,
-        ((67, 130), (67, 35)),
+        ((67, 130), (67, 70)),
         ("t: S1 read a copy with the dimensions in the order (1, 0)",),
     ),
-    "few steps": (TN, ((63, 130), (63, 35)), ()),
-    "few lanes": (TN, ((67, 130), (67, 31)), ()),
-    "few rows": (TN, ((67, 15), (67, 35)), ()),
+    "few steps": (TN, ((63, 130), (63, 70)), ()),
+    "few lanes": (TN, ((300, 130), (300, 31)), ()),
+    "lanes of one tile": (TN, ((256, 130), (256, 64)), ()),
+    "many steps": (
+        TN,
+        ((257, 130), (257, 64)),
+        ("A: S0 read a copy with the dimensions in the order (1, 0)",),
+    ),
+    "few rows": (TN, ((67, 15), (67, 70)), ()),
     "rows that are near": (TN, ((200, 40), (200, 35)), ()),
     "read along memory": (
         TN.replace("A(k,m)", "A(m,k)").replace("float(K,M)", "float(M,K)"),
-        ((130, 67), (67, 35)),
+        ((130, 67), (67, 70)),
         (),
     ),
-    "in steps": (STEPS, ((67, 130), (67, 35)), ()),
+    "in steps": (STEPS, ((67, 130), (67, 70)), ()),
 }
 
 
@@ -106,7 +112,7 @@ def test_what_is_written_behind_stays_where_it_is() -> None:
         C(m,n) +=! t(k,m) * B(k,n)
         t(k,m) += 2 * A(k,m)
     }"""
-    assert not made_of(specialized(text, ((67, 130), (67, 35))))
+    assert not made_of(specialized(text, ((67, 130), (67, 70))))
 
 
 def _program(after: Specialization, change: Callable[[list[Statement]], list[Statement]]) -> Specialization:
@@ -166,7 +172,7 @@ MUTANTS: Final[dict[str, tuple[Callable[[Specialization], Specialization], Viola
 @pytest.mark.parametrize("name", MUTANTS)
 def test_other_copies_are_refused(name: str) -> None:
     change, violation = MUTANTS[name]
-    before = specialized(COMPUTED, ((67, 130), (67, 35)))
+    before = specialized(COMPUTED, ((67, 130), (67, 70)))
     ((after, made),) = made_of(before)
     found = find_wrong_transposition(before, change(after), made)
     assert found is not None
@@ -174,7 +180,7 @@ def test_other_copies_are_refused(name: str) -> None:
 
 
 def test_an_order_that_is_none_is_refused() -> None:
-    before = specialized(TN, ((67, 130), (67, 35)))
+    before = specialized(TN, ((67, 130), (67, 70)))
     ((after, made),) = made_of(before)
     found = find_wrong_transposition(before, after, replace(made, order=(1, 1)))
     assert str(found) == "a statement is not what the program says: (1, 1) is no order of the dimensions of A"
