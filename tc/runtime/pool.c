@@ -32,8 +32,10 @@ enum {
   CACHE_LINE = 64,
   STACK_BYTES = 8 << 20,
   // To put a thread to sleep and wake it costs 10 to 50 microseconds, most of them on whoever waits for it.  So a thread
-  // watches for what it waits for first: this long, which bridges the gap between two calls from Python.
+  // watches for what it waits for first: this long, which bridges the gap between two calls from Python, and then, letting
+  // all others run that want to, as long as what frameworks do between two calls, autograd for one.
   WATCH_NANOSECONDS = 100000,
+  YIELD_NANOSECONDS = 1000000,
   // No piece is smaller than this part of a share: what is left to wait for is a few per cent of a call.
   LEAST_PIECE = 16,
   SPINS_PER_CLOCK = 32,
@@ -122,14 +124,15 @@ static int64_t nanoseconds(void) {
 // word must look at *asleep afterwards; both sides use sequentially consistent order, so one of them sees the other.
 // On processor `shared`, which the thread that changes the word needs, this one lets others run.
 static void wait_while(atomic_uint *word, unsigned value, atomic_uint *asleep, const atomic_int *shared) {
-  int64_t end = nanoseconds() + WATCH_NANOSECONDS;
+  int64_t begin = nanoseconds(), waited = 0;
   do {
     for (int i = 0; i < SPINS_PER_CLOCK; i++) {
       if (atomic_load_explicit(word, memory_order_acquire) != value) return;
       relax();
     }
-    if (sched_getcpu() == atomic_load_explicit(shared, memory_order_relaxed)) sched_yield();
-  } while (nanoseconds() < end);
+    if (waited > WATCH_NANOSECONDS || sched_getcpu() == atomic_load_explicit(shared, memory_order_relaxed)) sched_yield();
+    waited = nanoseconds() - begin;
+  } while (waited < YIELD_NANOSECONDS);
   atomic_store(asleep, 1);
   if (atomic_load(word) == value) futex(word, FUTEX_WAIT, value);
   atomic_store(asleep, 0);
