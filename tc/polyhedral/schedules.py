@@ -62,7 +62,8 @@ class Schedules:
             self._to_schedule = min(MAX_OPERATIONS, statements * _TO_SCHEDULE)
         else:
             self.max_operations, self._to_schedule = max_operations, max_operations // 2
-        self._scops: dict[Plan, Scop] = {}
+        self._scops: dict[Plan, tuple[Specialization, Scop]] = {}
+        self._initialized: set[Plan] = set()
         self._schedules: dict[tuple[Fusion, Plan], ScheduleTree] = {}
         self._with_parts: dict[Scanning, tuple[Specialization, tuple[LinearRecurrence, ...]]] = {}
         self._with_scans: dict[tuple[Scanning, Scanning | None], tuple[Specialization, tuple[Grown, ...]]] = {}
@@ -76,6 +77,14 @@ class Schedules:
 
     def scop(self, context: isl.Context, plan: Plan) -> Scop:
         """The statements, with reductions split; ``context`` must be the one that was entered."""
+        specialization, scop = self._built(context, plan)
+        if plan not in self._initialized:
+            prove_initialization(specialization, scop)
+            self._initialized.add(plan)
+        return scop
+
+    def _built(self, context: isl.Context, plan: Plan) -> tuple[Specialization, Scop]:
+        """The program that the statements are of, and these, of which it is not proven yet where sums begin."""
         if plan not in self._scops:
             specialization, between_kernels, parts = self._split(plan, context)
             if plan.counts:
@@ -89,8 +98,8 @@ class Schedules:
                 if wrong is not None:
                     raise VerificationError(f"{made.tensor} in chunks of steps is not proven correct: {wrong}")
             scop = build_scop(specialization, context, plan.wide)
-            prove_initialization(specialization, scop)
-            self._scops[plan] = replace(scop, between_kernels=between_kernels, shared_parts=parts)
+            scop = replace(scop, between_kernels=between_kernels, shared_parts=parts)
+            self._scops[plan] = specialization, scop
         return self._scops[plan]
 
     def _split(
@@ -208,7 +217,7 @@ class Schedules:
         found = self._schedules.get((fusion, plan))
         if found is None:
             assert not plan.chunks, "chunks of steps are found once there is a schedule"
-            scop = self.scop(context, plan)
+            _, scop = self._built(context, plan)
             scheduled = self._scheduled(scop, fusion, context)
             if scheduled is None:
                 self._unscheduled.add((fusion, plan))
@@ -218,12 +227,12 @@ class Schedules:
     def in_chunks(self, fusion: Fusion, context: isl.Context, plan: Plan) -> Plan:
         """The plan in which what leaves blocks is computed for a chunk of their steps at a time, where it helps."""
         tree = self.schedule(fusion, context, plan)
-        made = chunk_contractions(tree, self.scop(context, plan))
+        made = chunk_contractions(tree, self._built(context, plan)[1])
         if not made:
             return plan
         chunked = replace(plan, chunks=made)
         if (fusion, chunked) not in self._schedules:
-            found = steps_in_chunks(tree, self.scop(context, chunked), made)
+            found = steps_in_chunks(tree, self._built(context, chunked)[1], made)
             if found is None:
                 return plan
             self._schedules[fusion, chunked] = found

@@ -10,10 +10,10 @@ What steps do not wait for leaves its block and runs for all steps at once, so i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from collections.abc import Sequence as Items
 from dataclasses import replace
-from typing import Final, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from tc.grammar.syntax import BinaryOperator
 from tc.language.program.affine_form import affine_form
@@ -44,12 +44,16 @@ _LEAST_STEPS: Final = 4
 
 def contractions(specialization: Specialization) -> Iterator[tuple[Contraction, ...]]:
     """What may be contracted, as far as subscripts say; for each dimension, the fewest steps first."""
+    program, layouts = specialization.program, specialization.layouts
     aliased = {name for pair in specialization.signature.aliases for name in pair}
-    for tensor in specialization.program.tensors:
-        if tensor.role is Role.TEMPORARY and tensor.name not in aliased:
-            layout = specialization.layouts[tensor.name]
-            found = (_along(specialization.program, tensor, n, layout) for n in range(len(layout.shape)))
-            yield from filter(None, found)
+    flows = {block: _flows(program, block) for block in {s.blocks[0] for s in program.statements if s.blocks}}
+    for tensor in program.tensors:
+        block = next((s.blocks[0] for s in program.statements if s.target == tensor.name and s.blocks), None)
+        if block is None or tensor.role is not Role.TEMPORARY or tensor.name in aliased:
+            continue
+        if _goes_in_steps(tensor.name, flows[block]):
+            layout = layouts[tensor.name]
+            yield from filter(None, (_along(program, tensor, block, n, layout) for n in range(len(layout.shape))))
 
 
 def contracted(specialization: Specialization, made: Contraction) -> Specialization:
@@ -97,11 +101,8 @@ def _taken(subscripts: tuple[Expression, ...], made: Contraction) -> tuple[Expre
     return _with(subscripts, made.dimension, Binary(BinaryOperator.REMAINDER, own, size, INDEX_TYPE))
 
 
-def _along(program: Program, tensor: Tensor, dimension: int, layout: Layout) -> tuple[Contraction, ...]:
+def _along(program: Program, tensor: Tensor, block: int, dimension: int, layout: Layout) -> tuple[Contraction, ...]:
     """How a tensor may be contracted along a dimension: as deep as steps look back, and what follows them."""
-    block = next((s.blocks[0] for s in program.statements if s.target == tensor.name and s.blocks), None)
-    if block is None or not _goes_in_steps(program, tensor.name, block):
-        return ()
     written, read, last, kept = list[int](), list[int](), list[int](), list[int]()
     for statement in program.statements:
         step = statement.iterators[0] if statement.blocks[:1] == (block,) else None
@@ -146,20 +147,30 @@ def _distance(subscript: Expression, step: IterationVariable | None) -> int | No
     return form.constant if is_step else None
 
 
-def _goes_in_steps(program: Program, tensor: str, block: int) -> bool:
+# By tensor that statements of a block read: what they write, and whether they may read what an earlier step wrote.
+_Flows: TypeAlias = Mapping[str, frozenset[tuple[str, bool]]]
+
+
+def _flows(program: Program, block: int) -> _Flows:
+    inside = [statement for statement in program.statements if statement.blocks[:1] == (block,)]
+    writers: dict[str, list[Statement]] = {}
+    for statement in inside:
+        writers.setdefault(statement.target, []).append(statement)
+    found: dict[str, set[tuple[str, bool]]] = {}
+    for statement in inside:
+        for own in _reads(statement):
+            earlier = not _in_one_step(own, statement, writers.get(own.tensor, ()))
+            found.setdefault(own.tensor, set()).add((statement.target, earlier))
+    return {tensor: frozenset(targets) for tensor, targets in found.items()}
+
+
+def _goes_in_steps(tensor: str, flows: _Flows) -> bool:
     """Whether what is written to a tensor in a block depends on what earlier steps wrote there."""
-    inside = [s for s in program.statements if s.blocks[:1] == (block,)]
     reached, waiting = set[tuple[str, bool]](), [(tensor, False)]
     while waiting:
-        name, earlier = waiting.pop()
-        writers = [s for s in inside if s.target == name]
-        found = {
-            (s.target, earlier or not _in_one_step(own, s, writers))
-            for s in inside
-            for own in _reads(s)
-            if own.tensor == name
-        }
-        waiting.extend(found - reached)
+        name, before = waiting.pop()
+        found = {(target, before or earlier) for target, earlier in flows.get(name, ())} - reached
+        waiting.extend(found)
         reached |= found
     return (tensor, True) in reached
 

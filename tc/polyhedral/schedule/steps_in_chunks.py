@@ -49,8 +49,12 @@ def chunk_contractions(tree: ScheduleTree, scop: Scop) -> tuple[Contraction, ...
 def steps_in_chunks(tree: ScheduleTree, scop: Scop, made: Items[Contraction]) -> ScheduleTree | None:
     """The schedule with chunks of steps, for statements in which these temporaries are contracted; None if a statement
     would run before another one that it depends on.
+
+    Only elements that share memory can be the reason.  Of all others, what leaves the block comes before what steps do
+    with it, and these are in order: so no step does anything that an earlier one waits for.
     """
-    dependences = analyze_dependences(scop)
+    users = (s for s in scop.statements if any(touches(s, own.tensor) for own in made))
+    dependences = analyze_dependences(replace(scop, statements=tuple(users)))
     chunked: list[_Chunked] = []
     for group in _groups(tree.root, (), scop):
         targets = {scop.statement(name).body.target for name in group.steps}
@@ -195,7 +199,7 @@ def _in_order(chunked: _Chunked, dependences: Dependences) -> bool:
     branches = chunked.group.branches
     branch_of = {name: n for n, branch in enumerate(branches) for name in statement_names(branch.domain)}
     chunks = isl.UnionMap.from_union_pw_aff(chunked.chunk)
-    below = dependences.below(chunked.group.around, branch_of)
+    below = dependences.below(chunked.group.around, branch_of.keys())
     for (source, sink), pairs in (*below.order.items(), *below.steps.items()):
         between = isl.UnionMap.from_map(pairs).apply_domain(chunks).apply_range(chunks)
         later = branch_of[source] > branch_of[sink]
