@@ -195,7 +195,7 @@ def test_barriers_in_a_loop_spare_one_after_it() -> None:
             # All distances but the last are there before a barrier, and those who wrote the last one read it.
             ("nearest_codes", "tiles", 2),
             # The greatest scores and their sums are used from the second iteration on: the first one copies for it.
-            ("causal_attention", "copied ahead", 3),
+            ("causal_attention", "copied ahead", 6),
         ],
     ),
 )
