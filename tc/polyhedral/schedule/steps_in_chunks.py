@@ -143,8 +143,10 @@ def _steps_by(member: Member, names: Items[str], block: tuple[int, ...], scop: S
     steps: dict[str, str] = {}
     for name in names:
         statement = scop.statement(name)
+        if statement.blocks[: len(block)] != block:
+            return None
         step = statement.body.iterators[len(block) - 1]
-        if statement.blocks[: len(block)] != block or iterator_of(member.function, statement.body) != step:
+        if iterator_of(member.function, statement.body) != step:
             return None
         steps[name] = step
     return steps

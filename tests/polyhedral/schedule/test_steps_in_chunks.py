@@ -118,6 +118,14 @@ def test_what_other_steps_or_the_caller_read_is_kept(name: str) -> None:
     assert in_chunks(WHOLE[name], 12) == {}
 
 
+def test_what_stands_outside_of_all_blocks_has_no_steps() -> None:
+    """It may have fewer iterators than blocks around what follows."""
+    text = "def f(float(N) A) -> (D) { D(i) = A(i)  for n in 0:1 { for k in 0:N { D(k) = D(0) } } }"
+    ones = np.ones(2, np.float32)
+    f = tc.define(text).single()
+    assert compare(f.oracle(ones)["D"], np.asarray(f(ones))).ok
+
+
 def test_few_steps_stay_in_the_caches_anyway() -> None:
     assert in_chunks(CHUNKED["product"][0], MOST) == {}
 
