@@ -37,6 +37,7 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "separate tiles",
             "constant unroll bounds",
             "separate borders",
+            "stream fills",
             "strip fills",
             "drop constant guards",
             "guard nests",

@@ -41,6 +41,7 @@ from tc.polyhedral.prefetch.prefetch_fills import prefetch_fills, strip_fills
 from tc.polyhedral.prefetch.prefetch_gathers import prefetch_gathers
 from tc.polyhedral.prefetch.prefetch_panels import prefetch_panels
 from tc.polyhedral.prefetch.prefetch_stores import prefetch_stores
+from tc.polyhedral.prefetch.stream_fills import stream_fills
 from tc.polyhedral.transform.buffer_layouts import Padding
 from tc.polyhedral.transform.phases import MOST_PHASES
 from tc.polyhedral.transform.share_loops import Grid, whole_loops
@@ -261,16 +262,22 @@ def _separate_borders(root: LoopTree, scop: Scop, _options: CpuOptions, _machine
     return separate_borders(root, scop.bodies, size_ranges(scop.sizes)), scop
 
 
-# Of the loops that isl generates for the tree.
+def _stream_fills(root: LoopTree, scop: Scop, options: CpuOptions, machine: CpuMachine) -> Loops:
+    least = options.nontemporal_stores if machine.streams else 0
+    return stream_fills(root, (*scop.buffers, *scop.temporaries), scop.bodies, least, scop.sizes), scop
+
+
 def _strip_fills(root: LoopTree, scop: Scop, options: CpuOptions, _machine: CpuMachine) -> Loops:
     return (strip_fills(root, scop.buffers, scop.bodies, scop.sizes) if options.block_prefetch else root), scop
 
 
+# Of the loops that isl generates for the tree.
 LOOP_PASSES: Final[Passes[LoopTree, CpuOptions, CpuMachine]] = (
     ("localize", _localize),
     ("separate tiles", _separate_tiles),
     ("constant unroll bounds", _constant_unroll_bounds),
     ("separate borders", _separate_borders),
+    ("stream fills", _stream_fills),
     ("strip fills", _strip_fills),
 )
 

@@ -94,7 +94,7 @@ class CpuOptions(Written):
     ``local_temporaries``: a limit, the most elements of a temporary that lives in a buffer of one iteration of the
     loops around it; 0 keeps temporaries in memory.
     ``nontemporal_stores``: a limit, the least bytes of a result that is written past the caches, where the processor
-    can do so and nothing in the kernel reads it; 0 writes none so.
+    can do so and nothing in the kernel reads it, or that loops only fill with a number; 0 writes none so.
     ``threads``: a limit, the most threads one call uses; 0 means as many as ``tc.set_threads`` allows.
     ``vectorize``: a limit; innermost parallel or reducing loops, if there are any, are marked for the compiler's
     vectorizer.

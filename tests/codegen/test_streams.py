@@ -23,8 +23,12 @@ void copy(void *to, const void *from, int64_t count, int64_t size) {
   tc_stream(to, from, count, size);
   tc_stream_end();
 }
+void fill(void *to, int64_t count, int64_t size) {
+  tc_fill(to, count, size);
+  tc_stream_end();
+}
 """
-_TEXT = f"#include <stdint.h>\n{prelude({'tc_stream', 'tc_stream_end'})}\n{_ENTRY}"
+_TEXT = f"#include <stdint.h>\n{prelude({'tc_stream', 'tc_fill', 'tc_stream_end'})}\n{_ENTRY}"
 TARGETS = ("cpu:x86-64", "cpu:x86-64-v3", "cpu:x86-64-v4", "cpu:armv8-a")
 
 
@@ -54,6 +58,23 @@ def test_bytes_are_copied_from_and_to_any_place(name: str) -> None:
                     expected[to : to + count] = source[start : start + count]
                 copy(numpy_address(target) + to, numpy_address(source) + start, count, 1)
                 np.testing.assert_array_equal(target, expected)
+
+
+@pytest.mark.parametrize("name", list(runnable()))
+@pytest.mark.parametrize("size", [1, 2, 4, 8])
+def test_an_element_is_copied_to_those_behind_it(name: str, size: int) -> None:
+    fill = compile_c(_TEXT, *parse_cpu_target(name).flags).fill
+    fill.argtypes = (ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+    target = np.empty(1 << 10, np.uint8)
+    for begin in (0, 1, 8, 16, 32, 56, 63):
+        to = -numpy_address(target) % 64 + 64 + begin
+        for count in (1, 2, 7, 8, 9, 15, 16, 17, 31, 33, 64, 65):
+            target[:] = 77
+            target[to : to + size] = range(1, size + 1)
+            expected = target.copy()
+            expected[to : to + count * size] = np.tile(np.arange(1, size + 1, dtype=np.uint8), count)
+            fill(numpy_address(target) + to, count, size)
+            np.testing.assert_array_equal(target, expected)
 
 
 def test_the_plainest_target_streams_too() -> None:

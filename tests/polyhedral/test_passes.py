@@ -199,7 +199,8 @@ def test_a_budget_too_small_for_scheduling_but_not_for_the_proof(monkeypatch: py
 def test_the_pipeline_is_literal_lists() -> None:
     names = ["chunk steps", "register tile", "tile", "vectorize", "parallelize", "promote", "unroll"]
     assert [name for name, _ in PASSES] == names
-    loops = ["localize", "separate tiles", "constant unroll bounds", "separate borders", "strip fills"]
+    fills = ["stream fills", "strip fills"]
+    loops = ["localize", "separate tiles", "constant unroll bounds", "separate borders", *fills]
     assert [name for name, _ in LOOP_PASSES] == loops
     prefetches = [f"prefetch {what}" for what in ("gathers", "blocks", "stores", "fills", "copies", "panels")]
     assert [name for name, _ in PREFETCH_PASSES] == prefetches

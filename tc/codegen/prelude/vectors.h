@@ -283,7 +283,7 @@ TC_INDEX(float64, int64_t, 4) TC_TRANSPOSE(float64, double, 4, tc_transpose_floa
 TC_INDEX(float64, int64_t, 8) TC_TRANSPOSE(float64, double, 8, tc_transpose_float64x4)
 #endif
 
-//= tc_stream tc_stream_end
+//= tc_stream tc_fill tc_stream_end
 // Copies `count` elements of `size` bytes.  Whole lines are written past the caches, which are neither filled with what
 // was there before nor with what is written.  Other threads may read it after tc_stream_end in the thread that wrote it.
 #ifdef __AVX512F__
@@ -317,6 +317,20 @@ static inline void tc_stream(void *restrict to, const void *restrict from, int64
   for (place += before, source += before, left -= before; left >= LINE; place += LINE, source += LINE, left -= LINE)
     for (int i = 0; i < LINE; i += WIDTH) TC_STREAM((tc_to *)(place + i), *(const tc_from *)(source + i));
   if (left > 0) __builtin_memcpy(place, source, (uintptr_t)left);
+}
+// Copies the element at `to` to those behind it, which makes `count` of them, past the caches; its bytes divide a line.
+static inline void tc_fill(void *to, int64_t count, int64_t size) {
+  typedef tc_wide tc_from __attribute__((aligned(1), may_alias));
+  typedef tc_wide tc_to __attribute__((may_alias));
+  enum { LINE = 64, WIDTH = sizeof(tc_wide) };
+  char line[LINE], *place = to, *end = place + count * size;
+  for (int64_t i = 0; i < LINE; i += size) __builtin_memcpy(line + i, to, (uintptr_t)size);
+  const int whole = (uintptr_t)place % (uintptr_t)size == 0 && end - place >= 2 * LINE;
+  char *first = whole ? place + (-(uintptr_t)place % LINE) : end;
+  for (; place < first; place += size) __builtin_memcpy(place, line, (uintptr_t)size);
+  for (; end - place >= LINE; place += LINE)
+    for (int i = 0; i < LINE; i += WIDTH) TC_STREAM((tc_to *)(place + i), *(const tc_from *)(line + i));
+  for (; place < end; place += size) __builtin_memcpy(place, line, (uintptr_t)size);
 }
 static inline void tc_stream_end(void) {
 #ifdef __SSE2__

@@ -1,4 +1,4 @@
-"""Prints copy loops as calls: transposes, non-temporal stores, vector copies."""
+"""Prints copy loops as calls: transposes, non-temporal stores, fills, vector copies."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from tc.codegen.index.indices import trip_count, values_of
 from tc.codegen.printer.context import Context, Scope, TreePrinter
+from tc.codegen.printer.fills import filling_call
 from tc.codegen.printer.printed import ELSE, Printed, line
 from tc.codegen.printer.routines import STREAM
 from tc.codegen.printer.statements import is_asynchronous
@@ -19,12 +20,13 @@ from tc.polyhedral.ir.loops import IndexVariable, Instance, Loop, LoopKind, vari
 
 
 def copying_call(printer: TreePrinter, loop: Loop, scope: Scope) -> Printed | None:
-    """The loop as a call that copies the same elements; None if there is no such call, or inside a reduction."""
+    """The loop as a call that does the same; None if there is no such call, or inside a reduction."""
     if scope.accumulation is not None:
         return None
     if scope.launch is not None:
         return _piece(printer, loop, scope)
-    return transposing_call(printer.context, loop, scope) or _stream(printer.context, loop, scope)
+    context = printer.context
+    return transposing_call(context, loop, scope) or _stream(context, loop, scope) or filling_call(context, loop, scope)
 
 
 def transposing_call(context: Context, loop: Loop, scope: Scope) -> Printed | None:

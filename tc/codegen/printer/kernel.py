@@ -11,6 +11,7 @@ from tc.codegen.index.masked_loads import interleaves_masked_loads
 from tc.codegen.printer.accumulators import AccumulatorPrinter
 from tc.codegen.printer.context import Context, Scope, one_after_another
 from tc.codegen.printer.copies import copying_call
+from tc.codegen.printer.fills import filling_piece
 from tc.codegen.printer.lane_totals import lane_total
 from tc.codegen.printer.launches import launch, mapped_loop
 from tc.codegen.printer.loop_pragmas import loop_pragmas
@@ -188,7 +189,7 @@ class KernelPrinter:
         header = "for ({0} {1} = begin; {1} < end; {1} += 1)"
         if loop.step == 1:
             lower, end = context.index(loop.lower, scope), context.index(after(loop.upper), scope)
-            body = body.braced(filled(header, index, name))
+            body = filling_piece(context, loop, inner) or body.braced(filled(header, index, name))
         else:
             iteration = IndexVariable(_ITERATION)
             first = IndexOperation(IndexOperator.MULTIPLY, (iteration, IndexLiteral(loop.step)))

@@ -47,8 +47,10 @@ class Parameter:
         return filled("{}{} {}", self.type, self.qualifier, named(self.name)) if self.qualifier else self.field
 
 
-# Copies memory past the caches.
+# Copy and fill memory past the caches, and wait until other threads see it.
 STREAM: Final = "tc_stream"
+FILL: Final = "tc_fill"
+_STREAM_END: Final = "tc_stream_end"
 
 # The threads of a block, in the emulator.
 TEAM: Final = Parameter(filled("{} *", named("tc_team")), "", "team", "team")
@@ -71,8 +73,8 @@ def finished(printed: Printed, dialect: Dialect) -> Printed:
     It hands the fault that it may note to the runtime, and waits for what it wrote past the caches.
     """
     names = printed.facts.names
-    if STREAM in names:
-        printed += line("{}();", named(f"{STREAM}_end"))
+    if STREAM in names or FILL in names:
+        printed += line("{}();", named(_STREAM_END))
     if FAULTED not in names:
         return printed
     report = dialect.report.filled(faulted=named(FAULTED))

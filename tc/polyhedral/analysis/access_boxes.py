@@ -136,3 +136,31 @@ def iterator_ranges(loops: Sequence[Loop]) -> Ranges:
     for loop in loops:
         ranges = {**ranges, loop.iterator: iterator_range(loop, ranges)}
     return ranges
+
+
+def nest_of(loop: Loop) -> tuple[tuple[Loop, ...], LoopTree]:
+    """The loop and those that are all of the body of the one around them, outermost first, and what is inside."""
+    nest, tree = [loop], loop.body
+    while isinstance(tree, Loop):
+        nest.append(tree)
+        tree = tree.body
+    return tuple(nest), tree
+
+
+def contiguous_elements(nest: Sequence[Loop], place: LinearForm) -> int | None:
+    """How many elements an iteration of the outermost loop writes where those of all loops lie end to end, in order.
+
+    ``place``: the offset of what the innermost iteration writes.  None where they lie otherwise, or where the loops
+    inside have bounds that change.
+    """
+    elements = 1
+    for loop in reversed(nest):
+        if loop.step != 1 or loop.ranges or place.slope(loop.iterator) != elements:
+            return None
+        if loop is nest[0]:
+            return elements
+        count = trips(loop)
+        if not count or index_form(loop.lower).factors:
+            return None
+        elements *= count
+    return None

@@ -28,6 +28,7 @@ from tc.polyhedral.ir.loops import (
     IndexOperation,
     IndexOperator,
     IndexVariable,
+    Instance,
     Leaf,
     Loop,
     LoopKind,
@@ -58,7 +59,8 @@ def prefetch_fills(
     return _Walk.of(buffers, bodies, sizes).visit(root, _behind_prefetches)
 
 
-def _fills(body: StatementBody) -> bool:
+def fills(body: StatementBody) -> bool:
+    """Whether the statement stores what no tensor has to do with."""
     return body.reduction is None and body.owned is None and not any(True for _ in reads_in(body.value))
 
 
@@ -79,7 +81,7 @@ class _Walk:
             for buffer in buffers
             if buffer.writable and buffer.layout.span * buffer.layout.type.itemsize >= _LARGE_BYTES
         }
-        filling = {name for name, body in bodies.items() if body.target in large and _fills(body)}
+        filling = {name for name, body in bodies.items() if body.target in large and fills(body)}
         return cls(large, bodies, filling, sizes)
 
     def visit(self, tree: LoopTree, change: Callable[[Loop, Sequence[_Row]], LoopTree]) -> LoopTree:
@@ -87,6 +89,8 @@ class _Walk:
         if not self.filling:
             return tree
         match tree:
+            case Loop(body=Instance(nontemporal=True)):
+                return tree
             case Loop(kind=LoopKind.VECTOR):
                 rows = list(self.rows(tree))
                 return change(tree, rows) if rows else tree
