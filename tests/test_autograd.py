@@ -212,6 +212,18 @@ def test_transformations_of_functions() -> None:
     assert torch.allclose(vmap(grad(total))(batch), vmap(grad(wanted))(batch))
 
 
+def test_tensors_that_outlive_a_transformation_are_what_they_hold() -> None:
+    f = tc.define("def f(double(N) x) -> (y) { y(i) = 2 * x(i) }").single()
+    kept: list[torch.Tensor] = []
+
+    def total(x: torch.Tensor) -> torch.Tensor:
+        kept.append(x * 3)
+        return kept[0].sum()
+
+    torch.func.grad(total)(torch.ones(3, dtype=torch.double, requires_grad=True))
+    assert as_tensor(f(kept[0])).tolist() == [6, 6, 6]
+
+
 def test_a_layer_learns() -> None:
     statements = "y(n,o) = b(o) where n in 0:B  y(n,o) += x(n,i) * W(o,i)"
     layer = tc.define(f"def f(float(B,I) x, float(O,I) W, float(O) b) -> (y) {{ {statements} }}")

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeAlias
 
 import torch
 
-from tc.api.torch_batches import by_members, whole_adjoints
+from tc.api.torch_batches import by_members
 
 # What a call takes: tensors, and what scalars may be.
 Argument: TypeAlias = Any
@@ -51,8 +51,12 @@ class Differentiable(Protocol):
 
 def followed_call(call: Differentiable, arguments: Sequence[Argument]) -> object:
     """The results of a call, which know how they came about."""
-    kind = _Transformed if torch._C._are_functorch_transforms_active() else _Followed
-    results = kind.apply(call, *arguments)[: len(call.floating)]  # type: ignore[no-untyped-call]
+    if torch._C._are_functorch_transforms_active():
+        output = _Transformed.apply(call, *arguments)  # type: ignore[no-untyped-call]
+    else:
+        living = (_living(own) if isinstance(own, torch.Tensor) else own for own in arguments)
+        output = _plain_apply(call, *living)  # type: ignore[no-untyped-call]
+    results = output[: len(call.floating)]
     return results[0] if len(results) == 1 else results
 
 
@@ -76,26 +80,26 @@ class _Followed(torch.autograd.Function):
             ctx.others = [None if isinstance(own, torch.Tensor) else (own,) for own in arguments]
         ctx.save_for_backward(*tensors, *[output[number] for number in call.kept])
         ctx.number = len(tensors)
-        ctx.set_materialize_grads(False)
         floating = call.floating
-        ctx.like = [(own.shape, own.dtype, own.device) for own in output[: len(floating)]]
         if len(output) > len(floating) or not all(floating):
             integers = [own for own, is_floating in zip(output, floating, strict=False) if not is_floating]
             ctx.mark_non_differentiable(*integers, *output[len(floating) :])
 
     @staticmethod
-    def backward(ctx: Any, *adjoints: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
+    def backward(ctx: Any, *adjoints: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         call: Differentiable = ctx.call
-        needed = [
-            name if is_needed else None for name, is_needed in zip(call.tensors, ctx.needs_input_grad[1:], strict=True)
-        ]
-        names = tuple(name for name in needed if name is not None)
+        needed = call.tensors
+        if not all(ctx.needs_input_grad[1:]) or None in needed:
+            pairs = zip(needed, ctx.needs_input_grad[1:], strict=True)
+            needed = tuple(name if is_needed else None for name, is_needed in pairs)
+        names = tuple(filter(None, needed))
         saved = ctx.saved_tensors
         arguments, kept = saved[: ctx.number], saved[ctx.number :]
         if ctx.others is not None:
             tensors = iter(arguments)
             arguments = tuple(next(tensors) if own is None else own[0] for own in ctx.others)
-        given = whole_adjoints(adjoints, ctx.like, call.floating)
+        # Expanded ones, as of a sum, would be other kernels than those that were tuned.
+        given = [own.contiguous() for own, is_floating in zip(adjoints, call.floating, strict=False) if is_floating]
         if not names:
             return None, *(None for _ in needed)
         # What is kept has no graph of its own.
@@ -107,6 +111,11 @@ class _Followed(torch.autograd.Function):
             return None, *found
         values = iter(found)
         return None, *(None if name is None else next(values) for name in needed)
+
+
+# What PyTorch's own ``apply`` does where no transform is active, once it has found that out.
+_plain_apply = super(torch.autograd.Function, _Followed).apply
+_living = torch._C._functorch.unwrap_if_dead
 
 
 class _Transformed(_Followed):

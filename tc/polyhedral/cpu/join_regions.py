@@ -22,6 +22,8 @@ from tc.polyhedral.transform.tile import step_of
 
 # Iterations that keep the cores of most machines busy.
 _ENOUGH_CHUNKS: Final = 16
+# How much longer a core may have to work where tiles of several sizes share its chunk, than where each nest is alone.
+_MOST_IDLE: Final = 1.25
 
 
 @frozen
@@ -66,12 +68,14 @@ def _region(branches: list[Filter], domain: isl.UnionSet, scop: Scop, cores: int
     members = [own.member for own in chosen]
     steps = [step_of(member) for member in members]
     inside = [domain.intersect(branch.domain) for branch in branches]
-    extent = max(extent_of(m.function, part) * step for m, part, step in zip(members, inside, steps, strict=True))
+    extents = [extent_of(m.function, part) * step for m, part, step in zip(members, inside, steps, strict=True)]
+    extent = max(extents)
     unit = math.lcm(*steps)
     size = -(-extent // (cores * unit)) * unit
     if all(own.apart for own in chosen) and -(-extent // unit) >= _ENOUGH_CHUNKS:
         size = unit
-    if 2 * -(-extent // size) <= cores:
+    alone = max(_longest(own, step, cores) for own, step in zip(extents, steps, strict=True))
+    if 2 * -(-extent // size) <= cores or _longest(extent, size, cores) > _MOST_IDLE * alone:
         return None
     chunks = [_chunk(member, size // step) for member, step in zip(members, steps, strict=True)]
     for position, later in enumerate(branches[1:], start=1):
@@ -86,6 +90,11 @@ def _region(branches: list[Filter], domain: isl.UnionSet, scop: Scop, cores: int
         function = function.union_add(chunk)
     loop = Member(function, coincident=True, kind=LoopKind.PARALLEL)
     return Filter(together, Band((loop,), permutable=True, child=Sequence(tuple(branches))))
+
+
+def _longest(extent: int, size: int, cores: int) -> int:
+    """The iterations of the core that has the most, where they are dealt in chunks of a size."""
+    return -(-extent // (size * cores)) * size
 
 
 def _chosen(branch: Filter, domain: isl.UnionSet, choose: Choose) -> Chosen | None:

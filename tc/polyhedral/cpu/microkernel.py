@@ -5,7 +5,7 @@ Of all tiles that fit the registers it takes the one that ``tc.polyhedral.cpu.ti
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, product
 from typing import Final
 
@@ -28,6 +28,8 @@ _LONGEST_ROW: Final = 1 << 13
 # Beyond this many vectors of lanes nothing is gained.
 _MOST_VECTORS: Final = 4
 _MOST_ROWS: Final = 16
+# The costs of tiles are known no better than this.
+_AS_CHEAP: Final = 1.005
 
 
 @frozen
@@ -92,10 +94,20 @@ def choose_microkernel(
         return None
     fixed = dict.fromkeys(around.steps, 1) | dict(around.sizes)
     candidates = _Candidates(costs, fixed, around.lane, chunks | dict(around.within))
-    best = min(candidates.all(), key=lambda found: (found[0], costs.beside(found[1].sizes)), default=None)
+    best = _best(list(candidates.all()), costs)
     if best is None or best[0] >= costs.plain():
         return None
     return best[1]
+
+
+def _best(candidates: Sequence[tuple[float, MicroKernel]], costs: TileCosts) -> tuple[float, MicroKernel] | None:
+    """The cheapest one, or one as cheap that leaves no remainder: chunks of loops hold whole tiles of several nests."""
+    cheapest = min(candidates, key=lambda found: (found[0], costs.beside(found[1].sizes)), default=None)
+    if cheapest is None:
+        return None
+    near = (found for found in candidates if found[0] <= _AS_CHEAP * cheapest[0])
+    whole = (found for found in near if all(costs.extents[n] % size == 0 for n, size in found[1].sizes.items()))
+    return min(whole, key=lambda found: (found[0], costs.beside(found[1].sizes)), default=cheapest)
 
 
 def carried_rows(statement: ScopStatement, layouts: Mapping[str, Layout]) -> MicroKernel | None:

@@ -35,6 +35,17 @@ def test_layers_of_a_network_are_one_region(batch: int) -> None:
     assert regions(LAYERS, *layers(batch)) == 1
 
 
+@pytest.mark.parametrize(("batch", "expected"), [(97, 2), (100, 1), (128, 1), (130, 1)])
+def test_nests_whose_tiles_would_unbalance_the_chunks_stay_apart(batch: int, expected: int) -> None:
+    # Of 97 rows, tiles of 6 and 8 would give one of two cores 72 and the other 25.
+    text = """def f(float(B,M) I, float(N,M) U, float(P,N) V, float(Q,P) W) -> (X, Y, Z) {
+        X(b,n) +=! I(b,m) * U(n,m)
+        Y(b,p) +=! X(b,n) * V(p,n)
+        Z(b,q) +=! Y(b,p) * W(q,p)
+    }"""
+    assert regions(text, (batch, 128), (64, 128), (32, 64), (2, 32)) == expected
+
+
 def test_minimal_fusion_keeps_regions_apart() -> None:
     assert regions(LAYERS, *layers(128), options=CpuOptions(ScheduleOptions(fusion=Fusion.MINIMAL))) > 1
 

@@ -174,6 +174,12 @@ def test_a_remainder_of_rows_is_taken_where_nothing_else_runs_in_the_loops() -> 
         assert 256 % most_rows(shared=True) == 0
 
 
+def test_of_tiles_that_cost_the_same_one_leaves_no_remainder() -> None:
+    tile = chosen(TRANSPOSED, ((128, 128), (64, 128)))
+    assert tile is not None
+    assert [extent % size for extent, size in zip((128, 64), tile.sizes.values(), strict=True)] == [0, 0]
+
+
 @pytest.mark.parametrize("unit", UNITS)
 def test_sizes_divide_those_of_larger_tiles(unit: VectorUnit) -> None:
     for text, shapes in ((MATMUL, ((128, 256), (256, 512))), (TRANSPOSED, ((128, 256), (512, 256)))):
