@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from tc.grammar.syntax import UnaryOperator
 from tc.language.algebra.extents import Writing, written_extent
+from tc.language.algebra.fold import convert_literal
 from tc.language.algebra.polynomial import Atoms
 from tc.language.algebra.rewriting import fresh_name
 from tc.language.draft.rules import is_piecewise_affine
@@ -25,6 +26,7 @@ from tc.language.program.program import (
     Program,
     Read,
     Role,
+    Select,
     Statement,
     Tensor,
     Unary,
@@ -79,9 +81,9 @@ class _Copier:
         copies: dict[Read, Read] = {}
         for read, reads in found.items():
             if any(may_be_overwritten(self.program, statement, guarded) for guarded in reads):
-                copy = self.copy_of_elements(statement, reads) or self.copy_of_all(statement)
-                elements = isinstance(copy.value, Read) and copy.value == read
-                copies[read] = Read(copy.target, copy.subscripts if elements else read.subscripts, read.type)
+                elements = self.copy_of_elements(statement, reads)
+                copy = elements or self.copy_of_all(statement)
+                copies[read] = Read(copy.target, read.subscripts if elements is None else copy.subscripts, read.type)
                 yield copy
         yield replace(statement, value=_with_reads(statement.value, copies)) if copies else statement
 
@@ -103,12 +105,17 @@ class _Copier:
         ):
             return None
         conditions = [condition for condition in statement.conditions if iterators_in((condition,)) <= known]
+        found: Expression = read
         for condition, value in next(iter(guards)):
             if not is_piecewise_affine(condition) or not iterators_in((condition,)) <= known:
                 return None
-            conditions.append(condition if value else Unary(UnaryOperator.NOT, condition, condition.type))
+            holds = condition if value else Unary(UnaryOperator.NOT, condition, condition.type)
+            if iterators_in((condition,)):
+                conditions.append(holds)
+            else:  # as a condition of a statement, it would be one that all calls must meet
+                found = Select(holds, found, convert_literal(Literal(0, INDEX_TYPE), read.type), read.type)
         subscripts = tuple(IteratorReference(iterator.name) for iterator in kept)
-        return self.copy(statement, (*statement.sequence, *kept), tuple(conditions), subscripts, read)
+        return self.copy(statement, (*statement.sequence, *kept), tuple(conditions), subscripts, found)
 
     def copy_of_all(self, statement: Statement) -> Statement:
         """A copy of the whole target."""
@@ -129,7 +136,7 @@ class _Copier:
         iterators: tuple[IterationVariable, ...],
         conditions: tuple[Expression, ...],
         subscripts: tuple[Expression, ...],
-        value: Read,
+        value: Expression,
     ) -> Statement:
         reason = f"{statement.target} is read in the step that overwrites it"
         origin = DerivedOrigin(reason, statement.origin)

@@ -76,6 +76,14 @@ def test_what_a_step_may_overwrite_is_copied_before() -> None:
     ]
 
 
+def test_a_read_on_a_condition_of_all_steps_is_copied_on_it() -> None:
+    # As a condition of the copy, it would be one that every call has to meet.
+    program = body("O(i) = A(i) for t in 0:M { O(i) += M == 7 ? A(i) : O(0) }", "float(M) A")
+    text = program_text(program)
+    assert "O_before() = !(M == 7) ? O(0) : 0.0\n" in text
+    assert tc.define(text).single().program == program
+
+
 def test_all_of_the_target_is_copied_where_indices_choose_what_is_read() -> None:
     program = body("O(i) = A(i) for t in 0:T { O(i) = O(I(i)) + O(i) }", "float(M) A, int32(M) I, float(T) x")
     assert "O_before(i) = O(i) where i in 0:M\n        O(i) = O_before(I(i)) + O(i)" in program_text(program)
