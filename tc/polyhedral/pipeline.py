@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Final
 
 import islpy as isl
@@ -219,9 +219,9 @@ class _Run:
         self.changed: list[tuple[str, LoopTree]] = []  # by which pass, to be proven
         self.started = time.perf_counter()
 
-    def done(self, name: str, text: str) -> None:
+    def done(self, name: str, made: str | Callable[[], str]) -> None:
         now = time.perf_counter()
-        self.stages.append(Stage(name, now - self.started, text))
+        self.stages.append(Stage(name, now - self.started, made))
         self.started = time.perf_counter()
 
     def done_to_statements(self, plan: Plan) -> None:
@@ -339,7 +339,7 @@ class _Run:
         buffers = [promotion.buffer for promotion in scop.promotions]
         leaves = leaves_of(scop, self.streamed(scop))
         root = generate_loops(tree, self.context, buffers, scop.sizes, leaves)
-        self.done("generate", loop_text(root))
+        self.done("generate", partial(loop_text, root))
         try:
             match self.options, self.machine:
                 case CpuOptions() as options, CpuMachine() as machine:
@@ -355,7 +355,7 @@ class _Run:
     def timed(self, root: LoopTree, made: Iterator[tuple[str, LoopTree, Scop]]) -> LoopTree:
         """The last of the loops that passes make of these."""
         for name, changed, _ in made:
-            self.done(name, "" if changed is root else loop_text(changed))
+            self.done(name, "" if changed is root else partial(loop_text, changed))
             if self.verify_every_pass and changed is not root:
                 self.changed.append((name, changed))
             root = changed

@@ -10,8 +10,7 @@ from tc.codegen.index.indices import after, require_fit, trip_count
 from tc.codegen.index.masked_loads import interleaves_masked_loads
 from tc.codegen.printer.accumulators import AccumulatorPrinter
 from tc.codegen.printer.context import Context, Scope, one_after_another
-from tc.codegen.printer.copies import copying_call
-from tc.codegen.printer.fills import filling_piece
+from tc.codegen.printer.copies import copying_call, filling_piece
 from tc.codegen.printer.lane_totals import lane_total
 from tc.codegen.printer.launches import launch, mapped_loop
 from tc.codegen.printer.loop_pragmas import loop_pragmas
