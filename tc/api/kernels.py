@@ -45,6 +45,8 @@ class Kernels:
         self._tune: Final = tune
         self._usual: Final = usual
         self._made: Final[Once[tuple[Signature, Options | None, Target], Kernel]] = Once()
+        # Most calls have the signature of the one before.
+        self._specialized: tuple[Signature, Specialization] | None = None
         # Those with symbolic sizes, which serve calls with other signatures.
         self._open: Final[dict[tuple[Signature, Options | None, Target], Kernel]] = {}
 
@@ -167,6 +169,12 @@ class Kernels:
 
     def specialize(self, signature: Signature) -> Specialization:
         """The program for a signature; ArgumentError where an argument is overwritten before it is read."""
+        latest = self._specialized
+        if latest is None or latest[0] != signature:
+            latest = self._specialized = signature, self._specialization(signature)
+        return latest[1]
+
+    def _specialization(self, signature: Signature) -> Specialization:
         from tc.language.lower.specialize import specialize
         from tc.polyhedral.schedule.aliasing import find_overwritten_read
 

@@ -56,13 +56,13 @@ def structural_scalars(program: Program) -> tuple[str, ...]:
 
     Their values belong to the signature.
     """
-    used = {
-        leaf.name
-        for expression in _structure(program)
-        for leaf in walk(expression)
-        if isinstance(leaf, ScalarReference) and not leaf.type.is_floating
-    }
-    return tuple(scalar.name for scalar in program.scalars if scalar.name in used)
+    whole = [scalar.name for scalar in program.scalars if not scalar.type.is_floating]
+    if not whole:
+        return ()
+    # One condition guards many reads: by identity, each is visited once.
+    expressions = {id(expression): expression for expression in _structure(program)}.values()
+    used = {leaf.name for e in expressions for leaf in walk(e) if isinstance(leaf, ScalarReference)}
+    return tuple(name for name in whole if name in used)
 
 
 def _structure(program: Program) -> Iterator[Expression]:

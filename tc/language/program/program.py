@@ -196,20 +196,20 @@ _LEAVES: Final = frozenset({Literal, IteratorReference, SizeReference, ScalarRef
 def children(expression: Expression) -> tuple[Expression, ...]:
     """Direct subexpressions, in order of evaluation."""
     match expression:
-        case Literal() | IteratorReference() | SizeReference() | ScalarReference():
-            return ()
+        case Binary(_, left, right):
+            return (left, right)
         case Read(_, subscripts):
             return subscripts
         case Unary(_, operand) | Cast(operand):
             return (operand,)
-        case Binary(_, left, right):
-            return (left, right)
         case Select(condition, then, otherwise):
             return (condition, then, otherwise)
         case Call(_, arguments):
             return arguments
         case InRange(index, begin, end, extent):
             return (index, begin, end, extent)
+        case Literal() | IteratorReference() | SizeReference() | ScalarReference():
+            return ()
         case _:
             assert_never(expression)
 

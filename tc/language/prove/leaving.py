@@ -48,11 +48,11 @@ class Access:
 def accesses_of(statement: Statement) -> tuple[Access, ...]:
     """The write, every read, and what ``exists`` names, each once."""
     target = Read(statement.target, statement.subscripts, statement.value.type)
-    found = [Access(initialization(statement), GuardedRead(target, ()), writes=True)]
-    values = (*statement.subscripts, statement.value)
-    found += [Access(statement, guarded, writes=False) for value in values for guarded in guarded_reads(value)]
-    found += [Access(statement, g, writes=False) for read in statement.required for g in guarded_reads(read)]
-    return tuple(dict.fromkeys(found))
+    written = Access(initialization(statement), GuardedRead(target, ()), writes=True)
+    values = (*statement.subscripts, statement.value, *statement.required)
+    # Without the statement, whose hash visits all of it.
+    reads = dict.fromkeys(guarded for value in values for guarded in guarded_reads(value))
+    return (written, *[Access(statement, guarded, writes=False) for guarded in reads])
 
 
 def gathers(subscript: Expression) -> bool:
