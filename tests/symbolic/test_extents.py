@@ -77,3 +77,16 @@ def test_extents_are_kept_as_text() -> None:
     assert extent is not None
     assert from_json(Extent, to_json(extent)) == extent
     assert [extent.at((size,)) for size in range(1, 10)] == [1, 2, 3, 4, 5, 5, 5, 5, 4]
+
+
+def test_quotients_that_are_exact_in_a_piece() -> None:
+    """isl writes them as fractions there: of ``t.0 = N - 2 (M - 1)``, for one, whose half is 0 at ``2 M = N + 4``."""
+    f = tc.define(
+        "def f(float(N) x, float(M) w) -> (y) {"
+        "  t(m) +=! x(m + 2 * j) * w(j)"
+        "  y(j) +=! t(i) where j in 0:(t.0 + 1) / 2 }"
+    ).f
+    kernel = f.compile((tc.dynamic(11),), (tc.dynamic(18),))
+    for n, m in ((1, 1), (8, 4), (9, 4), (11, 3), (11, 5)):
+        x, w = (np.arange(size, dtype=np.float32) for size in (n, m))
+        np.testing.assert_array_equal(kernel(x, w), f.reference(x, w))

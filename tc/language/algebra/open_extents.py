@@ -54,7 +54,8 @@ def extent_of(function: isl.PwAff, frame: Frame) -> tuple[Extent, int]:
     """
     possible = frame.possible().params()
     function = function.max(frame.constant(0).project_domain_on_params()).intersect_domain(possible).coalesce()
-    greatest = function.max_val().to_python()
+    # Where a domain says that a quotient has no remainder, isl writes a fraction, of which it finds no extremes.
+    greatest = function.floor().max_val().to_python()
     pieces = pieces_of(function.gist(possible))
     values: list[isl.Aff] = []
     for _, value in pieces:

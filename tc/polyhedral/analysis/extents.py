@@ -19,7 +19,7 @@ def extent_of(function: isl.UnionPwAff, domain: isl.UnionSet) -> int:
 def _range_of(function: isl.PwAff, domain: isl.Set) -> tuple[int, int] | None:
     """The least and the greatest value of the function on the domain; None where it is nowhere defined."""
     if not function.isa_aff():
-        values = function.intersect_domain(domain)
+        values = function.intersect_domain(domain).floor()
         if values.domain().is_empty():
             return None
         return int(values.min_val().to_python()), int(values.max_val().to_python())

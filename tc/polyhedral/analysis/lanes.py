@@ -32,7 +32,7 @@ def cut_lanes(band: Band, domain: isl.UnionSet, lanes: int, *, ranged: bool = Fa
     last_value = _last(last.function, domain)
     if ranged and not last_value.is_cst():
         return band
-    least = int(isl.UnionPwAff.intersect_domain(last.function, domain).min_val().to_python())
+    least = int(isl.UnionPwAff.intersect_domain(last.function, domain).floor().min_val().to_python())
     first = _first(last.function, _whole_runs(last_value, least, lanes), domain)
     main = _runs(replace(last, function=last.function.intersect_domain(first)), least, lanes)
     if domain.is_subset(first):

@@ -88,7 +88,7 @@ def _is_plain(member: Member, iterator: str, statement: ScopStatement) -> bool:
 
 def _least(member: Member, statement: ScopStatement) -> int:
     own = isl.UnionSet.from_set(statement.domain)
-    return int(isl.UnionPwAff.intersect_domain(member.function, own).min_val().to_python())
+    return int(isl.UnionPwAff.intersect_domain(member.function, own).floor().min_val().to_python())
 
 
 def _function(member: Member, statement: ScopStatement) -> isl.PwAff:

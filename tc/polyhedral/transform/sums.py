@@ -42,7 +42,7 @@ def sums_from_zero(member: Member, domain: isl.UnionSet) -> Member:
     if not counts_sum(member):
         return member
     function = member.function
-    first = isl.UnionPwAff.val_on_domain(function.domain(), function.intersect_domain(domain).min_val())
+    first = isl.UnionPwAff.val_on_domain(function.domain(), function.intersect_domain(domain).floor().min_val())
     return replace(member, function=function.sub(first))
 
 

@@ -150,7 +150,7 @@ class _Mapper:
         """The tiles, distributed cyclically over blocks where there are more of them than blocks."""
         context = domain.get_ctx()
         tile = member.function.scale_down_val(isl.Val.int_from_si(context, size)).floor()
-        first = tile.intersect_domain(domain).min_val()
+        first = tile.intersect_domain(domain).floor().min_val()
         number = tile.sub(isl.UnionPwAff.val_on_domain(tile.domain(), first))
         if extent_of(number, domain) > most:
             if self.grid.blocks is None:
