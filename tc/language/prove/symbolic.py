@@ -77,7 +77,9 @@ def greatest(end: Expression, sizes: Sizes) -> int | None:
     with isl_context() as context:
         frame = Frame(context, "", (), sizes=sizes)
         function = affine_function(end, frame)
-        return None if function is None else int(function.intersect_domain(frame.possible()).floor().max_val().to_python())
+        if function is None:
+            return None
+        return int(function.intersect_domain(frame.possible()).floor().max_val().to_python())
 
 
 def always_holds(condition: Expression, sizes: Sizes) -> bool:

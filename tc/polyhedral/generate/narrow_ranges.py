@@ -7,9 +7,9 @@ runs nothing else, instances need not ask.  ``tc.polyhedral.proof.verify_ranges`
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import pairwise, product
 from typing import assert_never
 
 from tc.base.frozen import frozen
@@ -75,7 +75,7 @@ class _Narrowing:
     def narrowed(self, loop: Loop, around: Ranges) -> Loop:
         """The loop with ranges, if all instances inside have one.
 
-        Where it may have no iteration at all, its bounds would be read in vain.
+        Where there may be no instance at all, its bounds would be read in vain.
         """
         if not surely_runs(loop, around):
             return loop
@@ -85,7 +85,8 @@ class _Narrowing:
                 return loop
             inner = tuple(step for step in path if isinstance(step, Loop))
             guarded = any(isinstance(step, tuple) for step in path)
-            own = None if guarded else next(self.ranges(leaf, loop, inner), None)
+            runs = not guarded and _surely_run(inner, loop, around)
+            own = next(self.ranges(leaf, loop, inner), None) if runs else None
             if own is None:
                 return loop
             found[own] = None
@@ -113,11 +114,37 @@ class _Narrowing:
                 yield ReadRange(leaf.statement, kept, inside, factor, low.expression(), high.expression())
 
 
-def surely_runs(loop: Loop, around: Ranges) -> bool:
-    """Whether the loop has an iteration wherever it stands; its ends may grow together with loops around it."""
-    limits = product(_operands(loop.lower, IndexOperator.MAXIMUM), _operands(loop.upper, IndexOperator.MINIMUM))
-    extents = (index_form(upper).plus(index_form(lower), -1) for lower, upper in limits)
-    return not loop.ranges and all(range_of(extent.expression(), around).least >= 0 for extent in extents)
+def surely_runs(loop: Loop, around: Ranges, facts: Sequence[LinearForm] = ()) -> bool:
+    """Whether the loop has an iteration wherever it stands; its ends may grow together with loops around it.
+
+    ``facts``: what is not negative there.
+    """
+
+    def is_nonnegative(extent: LinearForm) -> bool:
+        return range_of(extent.expression(), around).least >= 0
+
+    extents = [index_form(upper).plus(index_form(lower), -1) for lower, upper in _limits(loop)]
+    return not loop.ranges and all(
+        is_nonnegative(extent) or any(is_nonnegative(extent.plus(fact, -1)) for fact in facts) for extent in extents
+    )
+
+
+def _surely_run(loops: Sequence[Loop], outer: Loop, around: Ranges) -> bool:
+    """Whether each of the loops, the outermost first, has an iteration in those before it, apart from its ranges."""
+    facts: list[LinearForm] = []
+    for own, inner in pairwise((outer, *loops)):
+        around = {**around, own.iterator: iterator_range(own, around)}
+        variable = LinearForm(0, {IndexVariable(own.iterator): 1})
+        for lower, upper in _limits(own):
+            facts += [variable.plus(index_form(lower), -1), index_form(upper).plus(variable, -1)]
+        if not surely_runs(replace(inner, ranges=()), around, facts):
+            return False
+    return True
+
+
+def _limits(loop: Loop) -> Iterator[tuple[IndexExpression, IndexExpression]]:
+    """Every lower end of a loop with every upper one."""
+    return product(_operands(loop.lower, IndexOperator.MAXIMUM), _operands(loop.upper, IndexOperator.MINIMUM))
 
 
 def _operands(expression: IndexExpression, operator: IndexOperator) -> Iterator[IndexExpression]:

@@ -44,6 +44,28 @@ def test_loops_have_ranges_that_are_proven(options: Options) -> None:
     prove_ranges(program)
 
 
+def test_bounds_are_not_read_where_a_loop_inside_may_have_no_iteration() -> None:
+    options = CpuOptions(vectorize=False)
+    program = map_program(specialized(TEXT, ((14,), (300,), (17, 40))), options, machine_for(options)).loops
+
+    def emptied(loop: Loop) -> LoopTree:
+        return replace(loop, upper=literal(-1)) if loop.iterator == "c3" else loop
+
+    def found(root: LoopTree) -> int:
+        ranges: list[ReadRange] = []
+
+        def collect(loop: Loop) -> LoopTree:
+            ranges.extend(loop.ranges)
+            return loop
+
+        changed(narrow_ranges(root, bodies, {}), collect)
+        return len(ranges)
+
+    root, bodies = block_sums(program).root, {body.name: body for body in program.bodies}
+    assert found(root)
+    assert not found(changed(root, emptied))
+
+
 def literal(value: int) -> IndexLiteral:
     return IndexLiteral(value)
 
