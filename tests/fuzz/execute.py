@@ -299,6 +299,8 @@ def _shorter(options: Options) -> Options | None:
         return replace(options, schedule=replace(options.schedule, tile=options.schedule.tile[:-1]))
     if options.schedule.scatter_parts is not None:
         return replace(options, schedule=replace(options.schedule, scatter_parts=None))
+    if options.schedule.unroll > 1:
+        return replace(options, schedule=replace(options.schedule, unroll=options.schedule.unroll // 2))
     return None
 
 

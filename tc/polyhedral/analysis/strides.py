@@ -36,13 +36,32 @@ from tc.polyhedral.ir.loops import (
 
 def iterator_of(function: isl.UnionPwAff, body: StatementBody) -> str | None:
     """The one iterator of the statement that a band member depends on; None for none or several."""
-    found = functions_of(function)
-    for piece in found:
+    used = _iterators_of(function, body)
+    return used[0] if len(used) == 1 else None
+
+
+def is_skewed(function: isl.UnionPwAff, body: StatementBody) -> bool:
+    """Whether a band member counts a sum of iterators of the statement that is no dimension of what it writes."""
+    names = _iterators_of(function, body)
+    if len(names) < 2:
+        return False
+    piece = next(
+        p for p in functions_of(function) if p.get_domain_space().get_tuple_name(isl.dim_type.set) == body.name
+    )
+    if not piece.isa_aff():
+        return True
+    plain = piece.as_aff()
+    factors = [plain.get_coefficient_val(isl.dim_type.in_, n).to_python() for n in range(len(body.iterators))]
+    written = ([coefficient(subscript, name) for name in body.iterators] for subscript in body.subscripts)
+    return not any(found in (factors, [-factor for factor in factors]) for found in written)
+
+
+def _iterators_of(function: isl.UnionPwAff, body: StatementBody) -> list[str]:
+    for piece in functions_of(function):
         if piece.get_domain_space().get_tuple_name(isl.dim_type.set) == body.name:
             count = piece.dim(isl.dim_type.in_)
-            used = [i for i in range(count) if piece.involves_dims(isl.dim_type.in_, i, 1)]
-            return body.iterators[used[0]] if len(used) == 1 else None
-    return None
+            return [body.iterators[i] for i in range(count) if piece.involves_dims(isl.dim_type.in_, i, 1)]
+    return []
 
 
 def stride(subscripts: tuple[Expression, ...], layout: Layout, iterator: str) -> int | None:

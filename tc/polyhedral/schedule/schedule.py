@@ -23,7 +23,7 @@ from tc.language.isl.affine import isl_name
 from tc.language.isl.pieces import maps_of, sets_of
 from tc.language.program.specialization import Layout
 from tc.polyhedral.analysis.extents import volume
-from tc.polyhedral.analysis.strides import iterator_of, stride
+from tc.polyhedral.analysis.strides import is_skewed, iterator_of, stride
 from tc.polyhedral.ir.scop import Scop, ScopStatement, layouts_of
 from tc.polyhedral.ir.tree import Band, Filter, Leaf, Member, Node, ScheduleTree, Sequence
 from tc.polyhedral.schedule.coincidence import Apart, Shared, coincides, shared_iterators
@@ -175,7 +175,7 @@ class _Scheduler:
         """Whether two neighbours share a band; the strategy that preserves parallel loops also wants a flow to save.
 
         What few instances hand to many does not fix the loops of these, where they would then run across the rows of
-        what they write.
+        what they write; and what runs in parallel by itself is not made to run across the dimensions of what it writes.
         """
         if self.fusion is Fusion.PRESERVE_PARALLEL and not self.flows(first, second):
             return False
@@ -187,9 +187,16 @@ class _Scheduler:
         parallel = self.parallel(first + second, prefix)
         if parallel < min(self.parallel(first, prefix), self.parallel(second, prefix)):
             return False
+        if any(self.is_skewed_by(together, statement, prefix) for statement in first + second):
+            return False
         if parallel == self.parallel(second, prefix) or _FEW * _instances(first) > _instances(second):
             return True
         return not any(self.goes_along_memory(member, second) for member in together)
+
+    def is_skewed_by(self, members: Items[Member], statement: ScopStatement, prefix: Prefix) -> bool:
+        """Whether a loop runs across the dimensions that a statement writes, which alone has parallel loops."""
+        alone = self.parallel((statement,), prefix) > 0
+        return alone and any(is_skewed(member.function, statement.body) for member in members)
 
     def goes_along_memory(self, member: Member, group: Group) -> bool:
         """Whether neighbouring iterations write neighbours, in the statement that has the most of them."""

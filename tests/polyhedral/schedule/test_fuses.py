@@ -26,6 +26,19 @@ def f(float(N,C) X) -> (O) {
     M(c) max=! X(n,c)
     O(n,c) = exp(X(n,c) - M(c))
 }"""
+DIAGONAL: Final = "def f(float(N,N) X) -> (D, O) { D(i,j) = 2 * X(i,j)  O(i) = D(i,i) }"
+ANTIDIAGONAL: Final = """
+def f(float(N,N,N,N) X, float() s) -> (C) {
+    C *= s
+    D(i,j,k,2*l) = i
+    D(i,j,k,2*l+1) = X(i,j,k,l)
+    O(i) = D(i,D.1-1-i,i,i) + C
+}"""
+POOL: Final = """
+def f(float(N,C,H,W) G, float(N,C,P,Q) X) -> (D) {
+    D(n,c,p,q) = 0 where p in 0:P, q in 0:Q
+    D(n,c,2*h+a,2*w+b) += G(n,c,h,w) where a in 0:2, b in 0:2, exists X(n,c,2*h+a,2*w+b)
+}"""
 PATHS: Final = "def f(float(N,N) w) -> (d) { d(i,j) = w(i,j) for k in 0:N { d(i,j) min= d(i,k) + d(k,j) } }"
 
 
@@ -50,6 +63,26 @@ def test_few_instances_do_not_send_many_across_memory(
     text: str, shapes: tuple[tuple[int, ...], ...], expected: list[str]
 ) -> None:
     assert nests(text, *shapes) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "shapes", "expected"),
+    [
+        (DIAGONAL, ((9, 9),), ["S0", "S1"]),  # not along diagonals of D
+        (POOL, ((2, 3, 4, 5), (2, 3, 8, 10)), []),  # along rows and columns of D
+    ],
+    ids=["diagonal", "pool"],
+)
+def test_sums_of_iterators_are_loops_where_they_are_dimensions(
+    text: str, shapes: tuple[tuple[int, ...], ...], expected: list[str]
+) -> None:
+    assert nests(text, *shapes) == expected
+
+
+def test_loops_along_an_antidiagonal_are_proven() -> None:
+    """Of loops that the two shared, isl ran some in the wrong order, and the proof refused them."""
+    mapped = map_program(specialized(ANTIDIAGONAL, ((4, 4, 4, 4), ())), CpuOptions(), MACHINE)
+    assert mapped.stage("verify code").text
 
 
 def test_shortest_paths_go_along_rows_and_have_no_tile_for_one_term() -> None:
