@@ -10,6 +10,7 @@ import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import islpy as isl
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -24,6 +25,14 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # A busy machine makes examples slow, and nothing wrong.
 settings.register_profile("untimed", deadline=None, suppress_health_check=(HealthCheck.too_slow,))
 settings.load_profile("untimed")
+
+
+def _ambiguous(found: isl.Set) -> bool:
+    raise TypeError(f"{found} is taken for a bool, which islpy makes of its dimensions: ask is_empty() or for None")
+
+
+# Of a set without dimensions, it is False: ``found or nothing`` forgot scalars.
+isl.Set.__bool__ = _ambiguous  # type: ignore[attr-defined]  # islpy has __len__ alone
 
 DIRECTORY = Path(__file__).parent / "golden"
 # Of the time that a measurement takes.

@@ -244,8 +244,8 @@ def _uncovered(statements: Items[ScopStatement], buffer: str) -> tuple[isl.Set, 
         own = [access for access in statement.promoted if access.buffer == buffer]
         for access in sorted(own, key=lambda access: access.writes):
             places = access.location.range()
-            nothing = isl.Set.empty(places.get_space())
-            missing, written = missing or nothing, written or nothing
+            if missing is None or written is None:
+                missing = written = isl.Set.empty(places.get_space())
             if access.reads:
                 missing = missing.union(places.subtract(written))
             if access.writes:

@@ -94,6 +94,20 @@ def f(float(M,N,N,M) C, float(N,N) A) -> (Y) {
         assert find_counterexample(changed, tree_execution(tree, context)) is None
 
 
+def test_a_result_without_dimensions_that_some_instances_read_is_stored() -> None:
+    """In a piece of their iteration domain, for which isl asks again whether the buffer has been written."""
+    text = """
+    def f(float(N,N) B, float(N,N) C, int(N,N) X) -> (D) {
+        D min=! B(l,l)
+        Y(r,i) max=! C(k, X(r,i))
+        O(l) min=! Y(l,n)
+        W(m) = m > 2 ? D() : O(m)
+    }"""
+    mapped = map_program(specialized(text, ((4, 4), (4, 4), (4, 4))), CpuOptions(), MACHINE)
+    assert "tile0_D[]" in mapped.stage("generate").text
+    assert mapped.stage("verify code").text
+
+
 @pytest.mark.parametrize("name", ["matmul", pytest.param("transposed", marks=pytest.mark.slow)])
 def test_every_second_mutant_that_computes_something_else_is_refused(name: str) -> None:
     wrong = refused = 0
