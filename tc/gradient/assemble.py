@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tc.base.errors import Diagnostic, GradientError, SemanticError
 from tc.base.types import ScalarType
-from tc.gradient.reads import needed_for
+from tc.gradient.reads import named_by, needed_for
 from tc.gradient.terms import converted
 from tc.grammar import syntax
 from tc.grammar.printer import print_definition
@@ -19,7 +19,9 @@ from tc.language.text.print_program import program_syntax
 def pruned(program: Program) -> Program:
     """The program with the statements that its results depend on, and tensors in the order in which they are written.
 
-    What it writes beside its results is temporary; of the other tensors the arguments are left.
+    What it writes beside its results is temporary; of the other tensors the arguments are left.  An extent that only a
+    call knows has no name without what writes it: that of an adjoint is then not compared with it, but what reads the
+    adjoint is proven to stay inside, as always.
     """
     kept = needed_for(program.statements, program.results)
     written = dict.fromkeys(statement.target for statement in kept)
@@ -31,10 +33,13 @@ def pruned(program: Program) -> Program:
     prefix = "S"
     while any(name.startswith(prefix) for name in names):
         prefix += "_"
+    tensors = (*arguments, *others)
+    present = {tensor.name for tensor in tensors}
     return replace(
         program,
-        tensors=(*arguments, *others),
+        tensors=tensors,
         statements=tuple(replace(statement, name=f"{prefix}{n}") for n, statement in enumerate(kept)),
+        preconditions=tuple(own for own in program.preconditions if named_by((own.condition,)) <= present),
     )
 
 

@@ -13,10 +13,11 @@ from dataclasses import replace
 from tc.base.errors import Diagnostic, GradientError
 from tc.gradient.assemble import lowered
 from tc.gradient.gradient import Derived, derived_gradient
+from tc.gradient.reads import expressions_of, named_by, needed_for
 from tc.gradient.ties import Ties
 from tc.language.algebra.fold import substitute
 from tc.language.algebra.rewriting import fresh_name, map_statement, rename
-from tc.language.program.program import Expression, Program, SizeReference, Statement, reads_in, walk
+from tc.language.program.program import Expression, Program, Role, SizeReference, Statement, reads_in, walk
 
 
 def directional(
@@ -61,7 +62,8 @@ def _renamed(program: Program, first: Derived, second: Derived) -> Program:
         found = map_statement(statement, lambda e: rename(substitute(e, values), names, {}))
         return replace(found, target=names.get(found.target, found.target))
 
-    return lowered(
+    found = _with_named_extents(
+        program,
         replace(
             made,
             name=f"{program.name}_derivative",
@@ -79,7 +81,30 @@ def _renamed(program: Program, first: Derived, second: Derived) -> Program:
             results=tuple(names[name] for name in made.results),
             statements=tuple(map(changed, made.statements)),
             preconditions=tuple(p for p in made.preconditions if _sizes(p.condition) <= set(sizes)),
-        )
+        ),
+    )
+    return lowered(found)
+
+
+def _with_named_extents(program: Program, derivative: Program) -> Program:
+    """The derivative with the results of the definition whose extents it names: only what writes them tells these."""
+    own = {tensor.name for tensor in derivative.tensors}
+    named = named_by(e for s in derivative.statements for e in expressions_of(s)) - own
+    needed = needed_for(program.statements, named)
+    written = list(dict.fromkeys(statement.target for statement in needed))
+    if any(program.tensor(name).role is Role.IN_OUT for name in written):
+        return derivative
+    taken, names = {*own, *derivative.sizes, *(scalar.name for scalar in derivative.scalars)}, {}
+    for name in written:
+        names[name] = fresh_name(name, taken)
+        taken.add(names[name])
+    added = (map_statement(statement, lambda e: rename(e, names, {})) for statement in needed)
+    statements = (*(replace(s, target=names[s.target]) for s in added), *derivative.statements)
+    temporaries = (replace(program.tensor(n), name=names[n], role=Role.TEMPORARY) for n in written)
+    return replace(
+        derivative,
+        tensors=(*derivative.tensors, *temporaries),
+        statements=tuple(replace(statement, name=f"S{number}") for number, statement in enumerate(statements)),
     )
 
 

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from functools import cached_property
 
 from tc.base.errors import Diagnostic, GradientError
 from tc.base.frozen import frozen
@@ -30,6 +31,7 @@ from tc.gradient.versions import forward_of
 from tc.gradient.workspace import Workspace, filled, moved
 from tc.grammar.syntax import BinaryOperator
 from tc.language.algebra.extents import named_extent
+from tc.language.algebra.fold import substitute
 from tc.language.algebra.polynomial import Atoms
 from tc.language.program.program import (
     INDEX_TYPE,
@@ -49,6 +51,7 @@ from tc.language.program.program import (
     walk,
 )
 from tc.language.program.written_elements import scatters
+from tc.language.prove.named_extents import extents_in_sizes, has_named_extent
 
 
 def gradient(program: Program, names: Sequence[str] = (), ties: Ties = Ties.SPLIT) -> Program:
@@ -233,6 +236,8 @@ class Sweep:
         """An extent that a parameter may have; a computed one gets a name."""
         if not _is_computed(extent):
             return extent
+        if has_named_extent(extent):
+            extent = substitute(extent, self._in_sizes)
         extent = self._nonnegative(extent)
         known = next((size for size, value in self.extents.items() if value == extent), None)
         if known is not None:
@@ -245,6 +250,10 @@ class Sweep:
         message = f"{size.name} must be dimension {dimension} of {result}"
         self.preconditions.append(Precondition(condition, message, DerivedOrigin(message, tensor.origin)))
         return size
+
+    @cached_property
+    def _in_sizes(self) -> Mapping[Expression, Expression]:
+        return extents_in_sizes(self.program)
 
     def _nonnegative(self, extent: Expression) -> Expression:
         """An extent as a number of elements: none where it is negative."""

@@ -426,6 +426,10 @@ def _inside(subscript: Expression, guards: tuple[tuple[Expression, bool], ...]) 
 
 
 def _having(condition: Expression, value: bool) -> Expression:
-    if value:
-        return condition
-    return Unary(UnaryOperator.NOT, condition, ScalarType.BOOL)
+    match condition:
+        case _ if value:
+            return condition
+        case Unary(UnaryOperator.NOT, negated):
+            return negated
+        case _:
+            return Unary(UnaryOperator.NOT, condition, ScalarType.BOOL)

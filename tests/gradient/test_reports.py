@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import tc
-from tests.gradient.differences import as_array, as_tuple
+from tests.gradient.differences import as_array, as_tuple, assert_derivatives
 
 
 def torch_gradients(value: torch.Tensor, weight: np.ndarray, *tensors: torch.Tensor) -> list[np.ndarray]:
@@ -172,3 +172,24 @@ def test_extents_that_only_a_call_knows() -> None:
     sums = np.array([0 + 4, 1 + 5, 2, 3], np.float32)
     np.testing.assert_array_equal(as_array(f(x)), sums**2)
     np.testing.assert_array_equal(as_array(f.gradient()(x, np.ones(4, np.float32))), 2 * sums[[0, 1, 2, 3, 0, 1]])
+
+
+EXTENTS = {
+    "y(i % 3) +=! x(i) * w(i)": "y0 == min(3, N)",
+    "y(i / 2) max=! x(i) * w(i)": "y0 == (N + 1) / 2",
+    "y(i % N) +=! x(i) * w(i)": "",
+    "y((i + j) / 2 + 2 * ((i + j) % 2)) +=! x(i) * w(j)": "",
+}
+
+
+@pytest.mark.parametrize("statement", EXTENTS)
+def test_extents_of_adjoints_are_said_in_sizes_where_that_is_known(statement: str) -> None:
+    f = tc.define(f"def f(double(N) x, double(N) w) -> (y) {{ {statement} }}").single()
+    gradient = f.gradient()
+    assert EXTENTS[statement] in str(gradient)
+    assert "y.0" not in str(gradient)
+    for size in (1, 2, 5, 8):
+        x, w = np.random.default_rng(size).random((2, size))
+        assert_derivatives(f, {"x": x, "w": w}, kernels=False)
+    nothing = np.zeros(0)
+    assert [part.shape for part in as_tuple(gradient(nothing, nothing, f(nothing, nothing)))] == [(0,), (0,)]

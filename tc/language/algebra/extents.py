@@ -87,8 +87,11 @@ def written_extent(writing: Writing, atoms: Atoms) -> Polynomial:
     subscript = atoms.polynomial(writing.subscript)
     greatest = Extremes(atoms, writing.ranges).greatest(subscript)
     facts = (fact for condition in writing.conditions for fact in inequalities(condition, True, atoms))
-    # A condition of the `where` may bound the subscript itself: `r - k in 0:M`.
-    limits = [total for fact in facts if not atoms.variables(total := fact + subscript)]
+    # A condition of the `where` may bound the subscript itself, `r - k in 0:M`, or a part of it, as `l in 0:M` does in
+    # `3 * l + 2`: what is not negative may be added as often as the part occurs.
+    factors = {1, *(factor for monomial, factor in subscript.terms.items() if monomial and factor > 0)}
+    totals = (fact * factor + subscript for fact in facts for factor in sorted(factors))
+    limits = [total for total in totals if not atoms.variables(total)]
     limits += [greatest] if greatest is not None and not atoms.variables(greatest) else []
     bound = atoms.least([limit + 1 for limit in limits]) if limits else None
     names, conditions = writing.related(atoms)

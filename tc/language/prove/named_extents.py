@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final
 
 from tc.language.algebra.extents import Writing, extent_name, named_extent, written_extent
+from tc.language.algebra.fold import substitute
 from tc.language.algebra.open_extents import open_extent
 from tc.language.algebra.polynomial import Atoms, Polynomial, constant
 from tc.language.algebra.specialized import specialized
-from tc.language.program.program import Expression, Literal, Program, SizeReference, Statement, iterators_in, walk
+from tc.language.program.program import (
+    INDEX_TYPE,
+    Expression,
+    Literal,
+    Program,
+    SizeReference,
+    Statement,
+    iterators_in,
+    walk,
+)
 from tc.language.program.specialization import Sizes
 from tc.language.program.written_elements import chosen_by, scatters
 from tc.language.prove.leaving import intervals_of
@@ -51,6 +62,34 @@ def named_extents(
             if not has_named_extent(extent):
                 found[name] = extent
     return found
+
+
+def extents_in_sizes(program: Program) -> dict[Expression, Expression]:
+    """What each ``T.0`` in the shapes of a program is as an expression of its sizes, where isl finds one.
+
+    isl finds it for sizes from 1 on; where it is another one without elements, it is left out.
+    """
+    sizes = tuple((name, _GREATEST) for name in program.sizes)
+    others = {name for statement in program.statements for name in _extents_in(statement)}
+    found = {name: extent for name, extent in named_extents(program, {}, sizes).items() if name not in others}
+    found = {name: e for name, e in found.items() if not any(map(_is_great, walk(e)))}  # several pieces
+    for empty in program.sizes if found else ():
+        for beside in _SAMPLES:
+            values: dict[Expression, Expression] = {
+                SizeReference(name): Literal(0 if name == empty else beside, INDEX_TYPE) for name in program.sizes
+            }
+            numbers = named_extents(program, values)
+            found = {name: e for name, e in found.items() if substitute(e, values) == numbers.get(name)}
+    return found
+
+
+def _is_great(part: Expression) -> bool:
+    return isinstance(part, Literal) and abs(part.value) >= _GREATEST
+
+
+# Sizes that are not given count up to here, and those beside an empty one are these.
+_GREATEST: Final = 2**31 - 1
+_SAMPLES: Final = (0, 1, 2, 3, 7)
 
 
 def _is_empty(statement: Statement, names: Collection[str]) -> bool:
