@@ -141,7 +141,9 @@ def _expression(expression: Expression, context: int) -> str:
             text = operator.value + _expression(operand, level)
         case Binary(operator, left, right):
             level = _LEVELS[operator]
-            text = f"{_expression(left, level)} {operator.value} {_expression(right, level + 1)}"
+            # Comparisons do not chain: without parentheses, people would read `0 <= i < N` as in Python.
+            first = level + 1 if level in (_Level.EQUALITY, _Level.RELATION) else level
+            text = f"{_expression(left, first)} {operator.value} {_expression(right, level + 1)}"
         case Conditional(condition, then, otherwise):
             level = _Level.CONDITIONAL
             choice = _expression(condition, level + 1)

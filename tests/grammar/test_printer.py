@@ -83,6 +83,8 @@ def test_layout() -> None:
         "-a.0",
         "a < b == c < d",
         "(a == b) < c",
+        "(a < b) < c",
+        "(a == b) != c",
         "a ? b : c ? d : e",
         "a ? b ? c : d : e",
         "(a ? b : c) ? d : e",
