@@ -1,7 +1,8 @@
 """Loops that GCC must not put into vectors: it loads with wrong masks.
 
 What several reads of one iteration find side by side, on a condition, GCC 12 loads in consecutive vectors, all with the
-mask of the first one (seen with AVX-512VL and float64: elements whose condition holds are 0).
+mask of the first one (seen with AVX-512VL and float64: elements whose condition holds are 0); and sums of whole numbers
+over them, of which it makes the lanes of one vector, come out in other lanes than their own (seen with AVX2).
 """
 
 from __future__ import annotations
@@ -10,11 +11,23 @@ from collections.abc import Iterator, Mapping
 from typing import assert_never
 
 from tc.language.program.guards import guarded_reads
-from tc.language.program.program import Read
+from tc.language.program.program import InRange, Read, reads_in, walk
 from tc.language.program.specialization import Layout
 from tc.polyhedral.analysis.access_boxes import trips
 from tc.polyhedral.analysis.offsets import subscript_form
-from tc.polyhedral.ir.loops import Allocation, Block, Guard, Instance, Leaf, Loop, LoopKind, LoopTree, StatementBody
+from tc.polyhedral.ir.loops import (
+    Allocation,
+    Block,
+    Guard,
+    Instance,
+    Leaf,
+    Loop,
+    LoopKind,
+    LoopTree,
+    Scheduled,
+    StatementBody,
+    leaves,
+)
 
 _ALONG = (0, 1, -1)
 _LANES = (LoopKind.VECTOR, LoopKind.REDUCTION)
@@ -25,7 +38,8 @@ _UNROLLED = 64
 def interleaves_masked_loads(loop: Loop, bodies: Mapping[str, StatementBody], layouts: Mapping[str, Layout]) -> bool:
     """Whether iterations of a loop read between each other on a condition, and the compiler may see it.
 
-    It writes out short loops inside of others by itself, but no loops over lanes.
+    It writes out short loops inside of others by itself, but no loops over lanes; where an index may be outside, these
+    are loops like others.
     """
     found: set[str] = set()
     for instance, read in _on_condition(loop.body, bodies, guarded=False):
@@ -53,12 +67,27 @@ def _on_condition(
             yield from _on_condition(then, bodies, guarded=True)
             if otherwise is not None:
                 yield from _on_condition(otherwise, bodies, guarded=True)
-        case Loop() if tree.kind in _LANES or (trips(tree) or 0) > _UNROLLED:
+        case Loop() if _stays_a_loop(tree, bodies):
             return
         case Loop() | Allocation():
             yield from _on_condition(tree.body, bodies, guarded=guarded)
         case _:
             assert_never(tree)
+
+
+def _stays_a_loop(loop: Loop, bodies: Mapping[str, StatementBody]) -> bool:
+    """Whether the compiler does not write the loop out."""
+    if (trips(loop) or 0) > _UNROLLED:
+        return True
+    own = (bodies[leaf.statement] for leaf in leaves(loop.body) if isinstance(leaf, Scheduled))
+    return loop.kind in _LANES and not any(_may_fault(body) for body in own)
+
+
+def _may_fault(body: StatementBody) -> bool:
+    """Whether the statement has an index or a range that data choose."""
+    parts = [part for e in (body.value, *body.subscripts) for part in walk(e)]
+    subscripts = (s for part in parts if isinstance(part, Read) for s in part.subscripts)
+    return any(isinstance(part, InRange) for part in parts) or any(True for s in subscripts for _ in reads_in(s))
 
 
 def _step(iterator: str, instance: Instance, read: Read, body: StatementBody, layouts: Mapping[str, Layout]) -> int:

@@ -48,3 +48,19 @@ def test_such_loops_have_a_barrier_for_the_compiler() -> None:
         ("def f(double(N) x) -> (y) { y(n) = n >= 1 ? x(n-1) : 0 where n in 0:N }", ((99,),)),
     ):
         assert BARRIER not in tc.define(text).single().compile(*given).source
+
+
+def test_sums_side_by_side_stay_in_their_lanes() -> None:
+    """With AVX2, GCC 12 made one vector of the sums of a row and added them up in other lanes than their own."""
+    text = """
+    def f(int64(N,N) B, uint32(N) R) -> (O) {
+        C(j,i) *=! B(i,j)
+        O(k,j) +=! C(i,j) where i in 0:R(k)
+    }"""
+    f, rng = tc.define(text).single(), np.random.default_rng(0)
+    for tile in ((4, 16), (4, 4), None):
+        schedule = tc.ScheduleOptions(unroll=16)
+        options = tc.CpuOptions(schedule=schedule, register_tile=tile, vector_axis=None if tile is None else 0)
+        for size in (4, 5, 8, 9):
+            arguments = rng.integers(-9, 9, (size, size)), rng.integers(0, size + 1, size).astype(np.uint32)
+            np.testing.assert_array_equal(f(*arguments, options=options), f.reference(*arguments))
