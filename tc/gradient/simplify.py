@@ -7,10 +7,11 @@ from dataclasses import replace
 
 from tc.gradient.images import is_one_to_one, reaches_all
 from tc.gradient.reads import read_by
-from tc.gradient.terms import plus
+from tc.gradient.terms import invariants_first, plus
 from tc.language.algebra.extents import named_extent, rename_extent
 from tc.language.algebra.rewriting import map_statement
 from tc.language.program.program import (
+    DerivedOrigin,
     Expression,
     InRange,
     IteratorReference,
@@ -33,6 +34,10 @@ def simplified(program: Program) -> Program:
     Results that nothing reads come last: what stands between others keeps these from sharing loops.
     """
     statements = _in_one_statement(program, _results_last(program, _without_copies(program, list(program.statements))))
+    # What is computed again has the bits of the forward.
+    statements = [
+        replace(s, value=invariants_first(s.value)) if isinstance(s.origin, DerivedOrigin) else s for s in statements
+    ]
     written = {statement.target for statement in statements}
     tensors = tuple(t for t in program.tensors if t.role is Role.INPUT or t.name in written)
     return replace(program, tensors=tensors, statements=tuple(statements))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import reduce
 from typing import Final
 
 from tc.base.types import ScalarType
 from tc.grammar.syntax import BinaryOperator, UnaryOperator
-from tc.language.program.program import Binary, Call, Cast, Expression, Literal, Select, Unary
+from tc.language.program.program import Binary, Call, Cast, Expression, Literal, Select, Unary, iterators_in, rebuild
 
 _COMPARED: Final = (
     BinaryOperator.LESS,
@@ -118,3 +120,47 @@ def converted(operand: Expression, type: ScalarType) -> Expression:
 def call(function: str, *arguments: Expression) -> Call:
     """A builtin of arguments of one type."""
     return Call(function, arguments, arguments[0].type)
+
+
+def invariants_first(value: Expression) -> Expression:
+    """The expression with what is invariant multiplied first: ``a(i,j) * b(i) * c`` as ``b(i) * c * a(i,j)``.
+
+    Compilers move it out of the loop over ``j``, but must not associate products in another way themselves.
+    """
+    factors = _factors(value)
+    used = [iterators_in([factor]) for factor in factors]
+    everything = frozenset[str]().union(*used)
+    moving = [factor for factor, own in zip(factors, used, strict=True) if own == everything]
+    still = [factor for factor, own in zip(factors, used, strict=True) if own != everything]
+    together = frozenset[str]().union(*(own for own in used if own != everything))
+    numbers = all(isinstance(factor, Literal) for factor in still)
+    if not moving or numbers or len(still) < 2 or together == everything:
+        return rebuild(value, invariants_first)
+    invariant = _product([invariants_first(factor) for factor in still])
+    first = negated(invariant) if _is_negative(value) else invariant
+    return _product([first, *(invariants_first(factor) for factor in moving)])
+
+
+def _factors(value: Expression) -> list[Expression]:
+    """Of a product of floating-point numbers, apart from its sign."""
+    match value:
+        case Unary(UnaryOperator.NEGATE, operand, type) if type.is_floating:
+            return _factors(operand)
+        case Binary(BinaryOperator.MULTIPLY, left, right, type) if type.is_floating:
+            return [*_factors(left), *_factors(right)]
+        case _:
+            return [value]
+
+
+def _is_negative(value: Expression) -> bool:
+    match value:
+        case Unary(UnaryOperator.NEGATE, operand, type) if type.is_floating:
+            return not _is_negative(operand)
+        case Binary(BinaryOperator.MULTIPLY, left, right, type) if type.is_floating:
+            return _is_negative(left) is not _is_negative(right)
+        case _:
+            return False
+
+
+def _product(factors: Sequence[Expression]) -> Expression:
+    return reduce(lambda left, right: Binary(BinaryOperator.MULTIPLY, left, right, left.type), factors)

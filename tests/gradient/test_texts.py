@@ -34,6 +34,16 @@ TEXTS = {
         }
         """,
     ),
+    "a scale, which is multiplied with what is invariant first": (
+        "def scale(float(N,C) x, float(N) r, float() s) -> (y) { y(n,i) = x(n,i) * r(n) * s }",
+        """
+        def scale_gradient(float32(N, C) x, float32(N) r, float32() s, float32(N, C) d_y) -> (d_x, d_r, d_s) {
+            d_x(n, i) = s * r(n) * d_y(n, i) where n in 0:N, i in 0:C
+            d_r(n) +=! d_y(n, i) * s * x(n, i) where n in 0:N, i in 0:C
+            d_s() +=! d_y(n, i) * (x(n, i) * r(n)) where n in 0:N, i in 0:C
+        }
+        """,
+    ),
     "an embedding": (
         "def emb(float(E,D) T, int32(B) I) -> (O) { O(b,d) = T(I(b),d) }",
         """
@@ -46,8 +56,8 @@ TEXTS = {
         "def loss(float(N) x, float(N) t) -> (l) { l +=! (x(i) - t(i)) * (x(i) - t(i)) }",
         """
         def loss_gradient(float32(N) x, float32(N) t, float32() d_l) -> (d_x, d_t) {
-            d_x(i) = d_l * (2.0 * (x(i) - t(i))) where i in 0:N
-            d_t(i) = -(d_l * (2.0 * (x(i) - t(i)))) where i in 0:N
+            d_x(i) = d_l * 2.0 * (x(i) - t(i)) where i in 0:N
+            d_t(i) = -(d_l * 2.0) * (x(i) - t(i)) where i in 0:N
         }
         """,
     ),
