@@ -90,3 +90,16 @@ def test_quotients_that_are_exact_in_a_piece() -> None:
     for n, m in ((1, 1), (8, 4), (9, 4), (11, 3), (11, 5)):
         x, w = (np.arange(size, dtype=np.float32) for size in (n, m))
         np.testing.assert_array_equal(kernel(x, w), f.reference(x, w))
+
+
+def test_even_and_odd_rows_are_all_rows() -> None:
+    """The last of each depends on how many rows there are, the last of both does not."""
+    f = tc.define(
+        "def f(float(M,N) x) -> (y) {"
+        "  y(i,j) = x(i,j) where i % 2 == 0, i in 0:min(M,N)"
+        "  y(i,j) = -x(i,j) where i % 2 != 0, i in 0:min(M,N) }"
+    ).f
+    extent = f.specialize((tc.dynamic(7), tc.dynamic(104))).layouts["y"].extents[0]
+    assert extent is not None
+    assert [[extent.at((m, n)) for n in (1, 2, 9)] for m in (1, 2, 7)] == [[1, 1, 1], [1, 2, 2], [1, 2, 7]]
+    assert "divisor=2" not in repr(extent)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 
 import islpy as isl
@@ -19,27 +20,29 @@ from tc.language.program.specialization import Sizes
 
 
 def open_extent(
-    writing: Writing, sizes: Sizes, atoms: Atoms, max_operations: int = MAX_OPERATIONS
+    writings: Sequence[Writing], sizes: Sizes, atoms: Atoms, max_operations: int = MAX_OPERATIONS
 ) -> Expression | None:
-    """One past the greatest subscript, 0 where nothing is written; None where isl cannot express it.
+    """One past the greatest subscript of several statements, 0 where nothing is written.
 
-    All sizes but these are numbers.
+    None where isl cannot express it.  All sizes but these are numbers.  What the statements write is united before its
+    greatest element is sought: even and odd rows are all rows, though the last of each depends on how many there are.
     """
-    names, conditions = writing.related(atoms)
-    ranges = {name: writing.ranges[name] for name in names}
     try:
         with isl_context(max_operations) as context:
-            frame = Frame(context, "", tuple(names), sizes=sizes)
-            image = image_of(writing.subscript, ranges, conditions, frame, atoms)
-            if image is None:
-                return None
             outer = Frame(context, "", (), sizes=sizes)
             # Below 0 nothing is written; -1 stands for what has no instance.
-            nothing = isl.Set.universe(image.get_space()).fix_val(isl.dim_type.set, 0, isl.Val.negone(context))
-            possible = outer.possible()
-            last = image.union(nothing).intersect_params(possible.params()).dim_max(0)
-            end = last.add_constant_val(isl.Val.one(context))
-            extent, _ = extent_of(end, outer)
+            written = isl.Set.universe(outer.space().add_dims(isl.dim_type.set, 1))
+            written = written.fix_val(isl.dim_type.set, 0, isl.Val.negone(context))
+            for writing in writings:
+                names, conditions = writing.related(atoms)
+                frame = Frame(context, "", tuple(names), sizes=sizes)
+                ranges = {name: writing.ranges[name] for name in names}
+                image = image_of(writing.subscript, ranges, conditions, frame, atoms)
+                if image is None:
+                    return None
+                written = written.union(image.reset_tuple_id())
+            last = written.intersect_params(outer.possible().params()).coalesce().dim_max(0)
+            extent, _ = extent_of(last.add_constant_val(isl.Val.one(context)), outer)
             return expression_of(extent, sizes)
     except isl.Error as error:
         if not is_out_of_operations(error):

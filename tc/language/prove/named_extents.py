@@ -112,6 +112,7 @@ def _hull(statements: Sequence[Statement], dimension: int, names: Iterable[str],
     """The greatest extent that the statements write."""
     atoms = Atoms(names)
     extents: list[Polynomial] = [constant(0)]
+    open_ones: list[Writing] = []
     for statement in statements:
         if scatters(statement.subscripts[dimension]):
             continue
@@ -120,7 +121,9 @@ def _hull(statements: Sequence[Statement], dimension: int, names: Iterable[str],
         writing = Writing(statement.target, dimension, subscript, written, ranges, statement.conditions, gives)
         extent = written_extent(writing, atoms)
         if sizes and has_named_extent(atoms.expression(extent)):
-            found = open_extent(writing, sizes, atoms)
-            extent = extent if found is None else atoms.polynomial(found)
+            open_ones.append(writing)
         extents.append(extent)
+    found = open_extent(open_ones, sizes, atoms) if open_ones else None
+    if found is not None:
+        extents = [e for e in extents if not has_named_extent(atoms.expression(e))] + [atoms.polynomial(found)]
     return atoms.expression(atoms.greatest(extents))
