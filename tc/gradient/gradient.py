@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
-from functools import cached_property
 
 from tc.base.errors import Diagnostic, GradientError
 from tc.base.frozen import frozen
@@ -159,6 +158,8 @@ class Sweep:
         self.sizes: list[str] = list(program.sizes)
         self.preconditions: list[Precondition] = list(program.preconditions)
         self.extents: dict[Expression, Expression] = {}
+        # What extents are that the definition knows by name only, once that is asked.
+        self.in_sizes: Mapping[Expression, Expression] | None = None
         for name in known.arguments:
             self.workspace.tensors[name] = self.parameter(self.workspace.tensors[name])
         # Those of the forward: adjoints bring in further ones.
@@ -237,7 +238,8 @@ class Sweep:
         if not _is_computed(extent):
             return extent
         if has_named_extent(extent):
-            extent = substitute(extent, self._in_sizes)
+            self.in_sizes = extents_in_sizes(self.program) if self.in_sizes is None else self.in_sizes
+            extent = substitute(extent, self.in_sizes)
         extent = self._nonnegative(extent)
         known = next((size for size, value in self.extents.items() if value == extent), None)
         if known is not None:
@@ -250,10 +252,6 @@ class Sweep:
         message = f"{size.name} must be dimension {dimension} of {result}"
         self.preconditions.append(Precondition(condition, message, DerivedOrigin(message, tensor.origin)))
         return size
-
-    @cached_property
-    def _in_sizes(self) -> Mapping[Expression, Expression]:
-        return extents_in_sizes(self.program)
 
     def _nonnegative(self, extent: Expression) -> Expression:
         """An extent as a number of elements: none where it is negative."""

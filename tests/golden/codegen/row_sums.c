@@ -48,6 +48,7 @@ static __attribute__((noinline)) void tc_region_0_body(
     int64_t end) {
   int32_t faulted = 0;
   for (int64_t c0 = begin; c0 < end; c0 += 1) {
+    __asm__ volatile("");
     for (int64_t c1 = 0; c1 < 33; c1 += 1) {
       {
         float accumulator = 0.0f;
