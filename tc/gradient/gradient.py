@@ -29,7 +29,7 @@ from tc.gradient.vanishing import vanishes
 from tc.gradient.versions import forward_of
 from tc.gradient.workspace import Workspace, filled, moved
 from tc.grammar.syntax import BinaryOperator
-from tc.language.algebra.extents import named_extent
+from tc.language.algebra.extents import extent_name, named_extent
 from tc.language.algebra.fold import substitute
 from tc.language.algebra.polynomial import Atoms
 from tc.language.program.program import (
@@ -247,6 +247,8 @@ class Sweep:
         size = SizeReference(self.workspace.name(f"{tensor.name}{dimension}"))
         self.sizes.append(size.name)
         self.extents[size] = extent
+        if extent == extent_name(tensor.name, dimension) and tensor.name in self.program.arguments:
+            return size
         condition = Binary(BinaryOperator.EQUAL, size, extent, ScalarType.BOOL)
         result = self.names.get(tensor.name, tensor.name)
         message = f"{size.name} must be dimension {dimension} of {result}"

@@ -193,3 +193,9 @@ def test_extents_of_adjoints_are_said_in_sizes_where_that_is_known(statement: st
         assert_derivatives(f, {"x": x, "w": w}, kernels=False)
     nothing = np.zeros(0)
     assert [part.shape for part in as_tuple(gradient(nothing, nothing, f(nothing, nothing)))] == [(0,), (0,)]
+
+
+def test_what_comes_in_has_extents_of_its_own() -> None:
+    text = str(tc.define("def f(double(N) x) -> (y) { y(i % N) += x(i) * x(i) }").single().gradient())
+    assert "float64(y0) y, float64(y0) d_y" in text
+    assert "==" not in text
