@@ -320,7 +320,7 @@ class Sweep:
             statements=tuple(swept.statements),
             preconditions=tuple(self.preconditions),
         )
-        return with_wide_temporaries(simplified(pruned(made)))
+        return with_wide_temporaries(simplified(pruned(made), frozenset(swept.adjoints.values())))
 
 
 def _is_computed(extent: Expression) -> bool:

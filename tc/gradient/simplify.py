@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from tc.gradient.images import is_one_to_one, reaches_all
@@ -11,7 +11,6 @@ from tc.gradient.terms import invariants_first, plus
 from tc.language.algebra.extents import named_extent, rename_extent
 from tc.language.algebra.rewriting import map_statement
 from tc.language.program.program import (
-    DerivedOrigin,
     Expression,
     InRange,
     IteratorReference,
@@ -28,16 +27,15 @@ from tc.language.program.program import (
 from tc.language.program.written_elements import is_scatter
 
 
-def simplified(program: Program) -> Program:
+def simplified(program: Program, adjoints: Collection[str]) -> Program:
     """The program without copies that hold what is still there, and with parts of a sum in one statement.
 
-    Results that nothing reads come last: what stands between others keeps these from sharing loops.
+    Results that nothing reads come last: what stands between others keeps these from sharing loops.  ``adjoints``: the
+    tensors whose values are products and sums that may be associated in another way.
     """
     statements = _in_one_statement(program, _results_last(program, _without_copies(program, list(program.statements))))
-    # What is computed again has the bits of the forward.
-    statements = [
-        replace(s, value=invariants_first(s.value)) if isinstance(s.origin, DerivedOrigin) else s for s in statements
-    ]
+    # Values of the forward keep their bits: some are compared.
+    statements = [replace(s, value=invariants_first(s.value)) if s.target in adjoints else s for s in statements]
     written = {statement.target for statement in statements}
     tensors = tuple(t for t in program.tensors if t.role is Role.INPUT or t.name in written)
     return replace(program, tensors=tensors, statements=tuple(statements))

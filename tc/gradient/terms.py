@@ -8,7 +8,7 @@ from typing import Final
 
 from tc.base.types import ScalarType
 from tc.grammar.syntax import BinaryOperator, UnaryOperator
-from tc.language.program.program import Binary, Call, Cast, Expression, Literal, Select, Unary, iterators_in, rebuild
+from tc.language.program.program import Binary, Call, Cast, Expression, Literal, Select, Unary, iterators_in
 
 _COMPARED: Final = (
     BinaryOperator.LESS,
@@ -125,8 +125,20 @@ def call(function: str, *arguments: Expression) -> Call:
 def invariants_first(value: Expression) -> Expression:
     """The expression with what is invariant multiplied first: ``a(i,j) * b(i) * c`` as ``b(i) * c * a(i,j)``.
 
-    Compilers move it out of the loop over ``j``, but must not associate products in another way themselves.
+    Compilers move it out of the loop over ``j``, but must not associate products in another way themselves.  Only what
+    is added up and chosen from is looked at: factors, conditions and arguments may be values of the forward, which have
+    to be those that it has compared, bit for bit.
     """
+    match value:
+        case Select(condition, then, otherwise):
+            return Select(condition, invariants_first(then), invariants_first(otherwise), value.type)
+        case Binary(BinaryOperator.ADD | BinaryOperator.SUBTRACT as operator, left, right, type) if type.is_floating:
+            return Binary(operator, invariants_first(left), invariants_first(right), type)
+        case _:
+            return _invariants_first(value)
+
+
+def _invariants_first(value: Expression) -> Expression:
     factors = _factors(value)
     used = [iterators_in([factor]) for factor in factors]
     everything = frozenset[str]().union(*used)
@@ -135,10 +147,9 @@ def invariants_first(value: Expression) -> Expression:
     together = frozenset[str]().union(*(own for own in used if own != everything))
     numbers = all(isinstance(factor, Literal) for factor in still)
     if not moving or numbers or len(still) < 2 or together == everything:
-        return rebuild(value, invariants_first)
-    invariant = _product([invariants_first(factor) for factor in still])
-    first = negated(invariant) if _is_negative(value) else invariant
-    return _product([first, *(invariants_first(factor) for factor in moving)])
+        return value
+    invariant = _product(still)
+    return _product([negated(invariant) if _is_negative(value) else invariant, *moving])
 
 
 def _factors(value: Expression) -> list[Expression]:

@@ -193,3 +193,9 @@ def test_what_has_no_gradient(text: str, names: tuple[str, ...], message: str) -
 def test_ties_are_called_by_their_names() -> None:
     with pytest.raises(tc.OptionsError, match="ties must be 'split' or 'first', got 'all'"):
         tc.define(MM).gradient(ties="all")
+
+
+def test_values_that_are_compared_keep_their_bits() -> None:
+    """What a maximum has chosen is found again only if it is computed as it was."""
+    f = tc.define("def f(double(N) c, double() a, double() w) -> (m) { m max=! c(i) * a * w }").single()
+    assert "c(i) * a * w == m" in str(f.gradient())
