@@ -109,3 +109,18 @@ def test_the_same_bits_with_any_number_of_threads() -> None:
     finally:
         tc.set_threads(before)
     assert found[0] == found[1] == found[2]
+
+
+def test_what_only_a_dead_branch_reads_has_no_derivative() -> None:
+    """`acc` before the inner block is read where `n < -5`: its adjoint's adjoint is added to, and never begun."""
+    text = """
+    def f(double(N) A) -> (acc) {
+        acc(i) = A(i)
+        for n in 0:3 {
+            acc(i) = tanh(acc(max(i - 1, 0))) where i in 0:N
+            for i in 0:N { acc(i) = tanh(n >= -5 ? max(-1, A(i)) : acc(i) * acc(i)) }
+            acc(i) = tanh(acc(min(i + 1, N - 1))) where i in 0:N
+        }
+    }"""
+    with pytest.raises(tc.GradientError, match=r"`acc_part_1\(0, 0\)` is read at n = 0 before it is written"):
+        tc.define(text).single().jvp()

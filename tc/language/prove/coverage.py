@@ -146,7 +146,7 @@ class _Prover:
                 f"`{name}{found.element}` is never written{found.sizes}",
                 named_size(e for statement in value.initial for e in statement.subscripts)
                 or _whole(value, self.definition),
-                value.initial[0],
+                next(s for s in (*value.initial, *self.program.statements) if s.target == name),
                 is_overlap=False,
             )
 
@@ -176,9 +176,10 @@ class _Prover:
 
 def _whole(value: WrittenValue, definition: Program) -> str:
     """What gives a value all its elements: for one reduction, a statement before it; else another one for the rest."""
-    name, first = value.tensor.name, value.initial[0]
-    neutral = {Reduction.ADD: 0, Reduction.MULTIPLY: 1}.get(first.reduction) if first.reduction is not None else None
-    if neutral is None or len(value.initial) > 1 or not value.tensor.shape:
+    name, reductions = value.tensor.name, [statement.reduction for statement in value.initial]
+    neutrals = {Reduction.ADD: 0, Reduction.MULTIPLY: 1}
+    neutral = next((neutrals.get(own) for own in reductions if own is not None and len(reductions) == 1), None)
+    if neutral is None or not value.tensor.shape:
         return f"give `{name}` all its elements, for example with a second statement for the rest, or start at 0"
     names = [f"i{dimension}" for dimension in range(len(value.tensor.shape))]
     general = zip(definition.tensor(name).shape, value.tensor.shape, strict=True)
