@@ -53,8 +53,10 @@ def _blocks(statement: Statement, specialization: Specialization) -> int:
     if not any(_is_read_by_rows(read, rows, statement, specialization.program) for read in streamed):
         return 1
     total = sum(math.prod(layouts[r.tensor].shape) * layouts[r.tensor].type.itemsize for r in streamed)
+    if total < _WORTH_BYTES:
+        return 1
     size = min(_MOST_ROWS, _BLOCK_BYTES * rows.iterations // total)
-    return -(-rows.iterations // size) if total >= _WORTH_BYTES and size >= _LEAST_ROWS else 1
+    return -(-rows.iterations // size) if size >= _LEAST_ROWS else 1
 
 
 def _rows(statement: Statement, specialization: Specialization) -> Walk | None:

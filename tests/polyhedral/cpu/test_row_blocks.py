@@ -88,3 +88,11 @@ def test_blocks_that_are_not_full_have_the_values_of_the_definition(threads: int
     assert isinstance(found, tuple)
     for name, value in zip(("d_x", "d_gamma", "d_beta"), found, strict=True):
         assert compare(expected[name], np.asarray(value)).ok, name
+
+
+@pytest.mark.parametrize(("n", "d"), [(0, 3), (3, 0), (0, 0)])
+def test_nothing_is_in_no_blocks(n: int, d: int) -> None:
+    arguments = [np.ones(shape, np.float32) for shape in _shapes(n, d)]
+    results = tc.define(BACKWARD).single()(*arguments)
+    assert isinstance(results, tuple)
+    assert [np.asarray(own).tolist() for own in results] == [np.zeros((n, d)).tolist(), [0.0] * d, [0.0] * d]
