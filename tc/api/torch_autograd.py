@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeAlias
 
 import torch
 
-from tc.api.torch_batches import by_members
+from tc.api.torch_batches import by_members, whole_adjoints
 
 # What a call takes: tensors, and what scalars may be.
 Argument: TypeAlias = Any
@@ -87,8 +87,7 @@ class _Followed(torch.autograd.Function):
             ctx.mark_non_differentiable(*integers, *output[len(floating) :])
             # Else PyTorch would make zeros for the adjoints of what is kept, too.
             ctx.set_materialize_grads(False)
-            results = zip(output, floating, strict=False)
-            ctx.like = [(own.shape, own.dtype, own.device) for own, is_floating in results if is_floating]
+            ctx.like = [(own.shape, own.dtype, own.device) for own in output[: len(floating)]]
 
     @staticmethod
     def backward(ctx: Any, *adjoints: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
@@ -103,11 +102,10 @@ class _Followed(torch.autograd.Function):
         if ctx.others is not None:
             tensors = iter(arguments)
             arguments = tuple(next(tensors) if own is None else own[0] for own in ctx.others)
-        # Expanded ones, as of a sum, would be other kernels than those that were tuned.
-        given = [own for own, is_floating in zip(adjoints, call.floating, strict=False) if is_floating]
-        if ctx.like is not None:
-            given = [_or_zeros(own, *like) for own, like in zip(given, ctx.like, strict=True)]
-        given = [own.contiguous() for own in given]
+        if ctx.like is None:  # all are floating results, and PyTorch has made zeros of what was missing
+            given = [own.contiguous() for own in adjoints]
+        else:
+            given = whole_adjoints(adjoints, ctx.like, call.floating)
         if not names:
             return None, *(None for _ in needed)
         # What is kept has no graph of its own.
@@ -119,12 +117,6 @@ class _Followed(torch.autograd.Function):
             return None, *found
         values = iter(found)
         return None, *(None if name is None else next(values) for name in needed)
-
-
-def _or_zeros(
-    adjoint: torch.Tensor | None, shape: torch.Size, dtype: torch.dtype, device: torch.device
-) -> torch.Tensor:
-    return torch.zeros(shape, dtype=dtype, device=device) if adjoint is None else adjoint
 
 
 # What PyTorch's own ``apply`` does where no transform is active, once it has found that out.

@@ -11,10 +11,11 @@ from collections.abc import Iterator, Mapping
 from typing import assert_never
 
 from tc.language.program.guards import guarded_reads
-from tc.language.program.program import InRange, Read, reads_in, walk
+from tc.language.program.program import Read, reads_in
 from tc.language.program.specialization import Layout
 from tc.polyhedral.analysis.access_boxes import trips
 from tc.polyhedral.analysis.offsets import subscript_form
+from tc.polyhedral.analysis.reads import accesses, data_ranges
 from tc.polyhedral.ir.loops import (
     Allocation,
     Block,
@@ -85,9 +86,8 @@ def _stays_a_loop(loop: Loop, bodies: Mapping[str, StatementBody]) -> bool:
 
 def _may_fault(body: StatementBody) -> bool:
     """Whether the statement has an index or a range that data choose."""
-    parts = [part for e in (body.value, *body.subscripts) for part in walk(e)]
-    subscripts = (s for part in parts if isinstance(part, Read) for s in part.subscripts)
-    return any(isinstance(part, InRange) for part in parts) or any(True for s in subscripts for _ in reads_in(s))
+    subscripts = (subscript for _, own in accesses(body) for subscript in own)
+    return bool(data_ranges(body)) or any(True for subscript in subscripts for _ in reads_in(subscript))
 
 
 def _step(iterator: str, instance: Instance, read: Read, body: StatementBody, layouts: Mapping[str, Layout]) -> int:

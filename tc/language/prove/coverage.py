@@ -176,9 +176,9 @@ class _Prover:
 
 def _whole(value: WrittenValue, definition: Program) -> str:
     """What gives a value all its elements: for one reduction, a statement before it; else another one for the rest."""
-    name, reductions = value.tensor.name, [statement.reduction for statement in value.initial]
-    neutrals = {Reduction.ADD: 0, Reduction.MULTIPLY: 1}
-    neutral = next((neutrals.get(own) for own in reductions if own is not None and len(reductions) == 1), None)
+    name = value.tensor.name
+    reduction = value.initial[0].reduction if len(value.initial) == 1 else None
+    neutral = None if reduction is None else {Reduction.ADD: 0, Reduction.MULTIPLY: 1}.get(reduction)
     if neutral is None or not value.tensor.shape:
         return f"give `{name}` all its elements, for example with a second statement for the rest, or start at 0"
     names = [f"i{dimension}" for dimension in range(len(value.tensor.shape))]

@@ -36,18 +36,15 @@ from tc.polyhedral.ir.loops import (
 
 def iterator_of(function: isl.UnionPwAff, body: StatementBody) -> str | None:
     """The one iterator of the statement that a band member depends on; None for none or several."""
-    used = _iterators_of(function, body)
+    used = _iterators_of(_piece_of(function, body), body)
     return used[0] if len(used) == 1 else None
 
 
 def is_skewed(function: isl.UnionPwAff, body: StatementBody) -> bool:
     """Whether a band member counts a sum of iterators of the statement that is no dimension of what it writes."""
-    names = _iterators_of(function, body)
-    if len(names) < 2:
+    piece = _piece_of(function, body)
+    if piece is None or len(_iterators_of(piece, body)) < 2:
         return False
-    piece = next(
-        p for p in functions_of(function) if p.get_domain_space().get_tuple_name(isl.dim_type.set) == body.name
-    )
     if not piece.isa_aff():
         return True
     plain = piece.as_aff()
@@ -56,12 +53,17 @@ def is_skewed(function: isl.UnionPwAff, body: StatementBody) -> bool:
     return not any(found in (factors, [-factor for factor in factors]) for found in written)
 
 
-def _iterators_of(function: isl.UnionPwAff, body: StatementBody) -> list[str]:
-    for piece in functions_of(function):
-        if piece.get_domain_space().get_tuple_name(isl.dim_type.set) == body.name:
-            count = piece.dim(isl.dim_type.in_)
-            return [body.iterators[i] for i in range(count) if piece.involves_dims(isl.dim_type.in_, i, 1)]
-    return []
+def _piece_of(function: isl.UnionPwAff, body: StatementBody) -> isl.PwAff | None:
+    """The function of the instances of one statement."""
+    pieces = functions_of(function)
+    return next((p for p in pieces if p.get_domain_space().get_tuple_name(isl.dim_type.set) == body.name), None)
+
+
+def _iterators_of(piece: isl.PwAff | None, body: StatementBody) -> list[str]:
+    if piece is None:
+        return []
+    dimensions = range(piece.dim(isl.dim_type.in_))
+    return [body.iterators[i] for i in dimensions if piece.involves_dims(isl.dim_type.in_, i, 1)]
 
 
 def stride(subscripts: tuple[Expression, ...], layout: Layout, iterator: str) -> int | None:
