@@ -19,7 +19,7 @@ from tc.base.counted import counted
 
 if TYPE_CHECKING:
     from benchmarks.measuring.contender import Contender
-    from benchmarks.problems.cases import Case
+    from benchmarks.problems.case import Case
     from benchmarks.reporting.results import Report, Row, Settings
     from benchmarks.searching.tuned import Winners
 
@@ -280,7 +280,8 @@ def _search(given: argparse.Namespace) -> None:
 
 def _compile(given: argparse.Namespace) -> None:
     from benchmarks.compiled import HEADER, compile_cases, line
-    from benchmarks.problems.cases import Suite, chosen
+    from benchmarks.problems.case import Suite
+    from benchmarks.problems.cases import chosen
     from tc.targets.options import CpuOptions, GpuOptions, Options
 
     suites = tuple(Suite) if given.suite == "all" else (Suite(given.suite),)
@@ -294,7 +295,8 @@ def _compile(given: argparse.Namespace) -> None:
 
 
 def _replay(path: Path | None) -> None:
-    from benchmarks.problems.cases import Suite, chosen
+    from benchmarks.problems.case import Suite
+    from benchmarks.problems.cases import chosen
     from benchmarks.searching.recording import DEFAULT, HEADER, OtherDecisionsError, line, load_recordings, replay_case
 
     with _as_usage():
@@ -341,7 +343,8 @@ def _plot(report: Report, path: Path) -> None:
 
 
 def _cases(given: argparse.Namespace) -> tuple[Case, ...]:
-    from benchmarks.problems.cases import Suite, chosen
+    from benchmarks.problems.case import Suite
+    from benchmarks.problems.cases import chosen
 
     suites = tuple(Suite) if given.suite == "all" else (Suite(given.suite),)
     with _as_usage():

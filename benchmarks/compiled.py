@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import tc
-from benchmarks.problems.cases import Case
+from benchmarks.problems.case import Case
 from benchmarks.reporting.compilation import COLUMNS, in_columns
 from tc.artifact.resources import Resources
 from tc.targets.options import Options

@@ -26,7 +26,7 @@ from benchmarks.measuring.messages import (
     Sample,
 )
 from benchmarks.measuring.prepared import Prepared, prepare
-from benchmarks.problems.cases import Case
+from benchmarks.problems.case import Case
 from benchmarks.problems.problem import Array
 from tc.base.environment import environment
 from tc.base.errors import TCError

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from benchmarks.measuring.messages import Refused
-from benchmarks.problems.cases import Case
+from benchmarks.problems.case import Case
 from benchmarks.problems.problem import Array
 from tc.base.counted import counted
 from tc.reference.evaluate import Result

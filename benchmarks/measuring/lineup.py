@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 from benchmarks.measuring.contender import TIME_THEMSELVES, Contender
 from benchmarks.measuring.messages import Judge, Prepare, Ready, Refused
 from benchmarks.measuring.worker import Worker
-from benchmarks.problems.cases import Case
+from benchmarks.problems.case import Case
 from benchmarks.reporting.results import Settings
 from tc.base.json_records import Json
 from tc.tuner.roofline.roofline import Work

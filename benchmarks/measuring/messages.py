@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
     from benchmarks.measuring.contender import Contender
-    from benchmarks.problems.cases import Case
+    from benchmarks.problems.case import Case
     from tc.base.json_records import Json
 
 Answer_co = TypeVar("Answer_co", covariant=True)

@@ -16,7 +16,7 @@ from benchmarks.measuring.machine import commit, describe_machine
 from benchmarks.measuring.messages import Calibrate, CheckAgain, MeasureRoofs, Ready, Refused, Sample
 from benchmarks.measuring.rounds import Calibration, take_turns
 from benchmarks.measuring.worker import Worker
-from benchmarks.problems.cases import Case
+from benchmarks.problems.case import Case
 from benchmarks.problems.goals import goal_of
 from benchmarks.reporting.results import Measured, Missing, Report, Row, Settings
 from tc.base.json_records import Json

@@ -3,34 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from enum import Enum
 from typing import Final
 
-from benchmarks.problems.problem import Array, PeerArguments, Problem, Sizes
+from benchmarks.problems.case import Case, Suite
+from benchmarks.problems.operators import OPERATORS
+from benchmarks.problems.problem import Array, PeerArguments, Problem
 from tc.base.errors import nearest
-
-
-class Suite(Enum):
-    """``PAPER``: the kernels of *Tensor Comprehensions*, Section 7.  ``MODERN``: what networks are made of since.
-
-    ``LANGUAGE``: what this language has beyond the original's.
-    """
-
-    PAPER = "paper"
-    MODERN = "modern"
-    LANGUAGE = "language"
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """``minimum``: what the time of the best peer, divided by ours, has to reach."""
-
-    name: str
-    suite: Suite
-    problem: Problem
-    sizes: Sizes
-    minimum: float
 
 
 def _joined_groups(image: Array, weights: Array, bias: Array) -> PeerArguments:
@@ -123,7 +101,7 @@ def chosen(suites: Iterable[Suite], names: Iterable[str] = ()) -> tuple[Case, ..
     ValueError, with the nearest name, for one that no case of the suites has.
     """
     wanted, among = frozenset(names), frozenset(suites)
-    of_suites = [case for case in (*CASES, *FURTHER_CASES) if case.suite in among]
+    of_suites = [case for case in (*CASES, *FURTHER_CASES, *OPERATORS) if case.suite in among]
     known = {name for case in of_suites for name in (case.name, case.problem.name)}
     for name in sorted(wanted - known):
         guess = nearest(name, known)
@@ -134,4 +112,4 @@ def chosen(suites: Iterable[Suite], names: Iterable[str] = ()) -> tuple[Case, ..
 
 def case_called(name: str) -> Case:
     """The case called ``name``; KeyError if there is none."""
-    return {case.name: case for case in (*CASES, *FURTHER_CASES)}[name]
+    return {case.name: case for case in (*CASES, *FURTHER_CASES, *OPERATORS)}[name]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from benchmarks.problems.cases import Case
+from benchmarks.problems.case import Case
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Final
 from benchmarks.measuring.contender import Contender
 from benchmarks.measuring.machine import Machine
 from benchmarks.measuring.messages import Sample
-from benchmarks.problems.cases import Suite
+from benchmarks.problems.case import Suite
 from tc.base.json_records import Json
 from tc.tuner.roofline.roofline import Roofs, Work
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from benchmarks.problems.cases import Case
+from benchmarks.problems.case import Case
 from tc.artifact.packing import options_from_text
 from tc.base.json_records import load_record, save_record
 from tc.targets.options import CpuOptions, GpuOptions

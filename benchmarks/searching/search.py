@@ -6,7 +6,7 @@ import statistics
 from pathlib import Path
 
 from benchmarks.measuring.clock import kind_of
-from benchmarks.problems.cases import Case
+from benchmarks.problems.case import Case
 from benchmarks.searching.recording import Recording, record
 from benchmarks.searching.tuned import Winner, Winners
 from tc.base.counted import counted

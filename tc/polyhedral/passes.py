@@ -8,6 +8,7 @@ from typing import Final, TypeAlias, TypeVar
 from tc.polyhedral.analysis.ranges import size_ranges
 from tc.polyhedral.cpu.chunk_steps import chunk_steps
 from tc.polyhedral.cpu.defaults import default_sizes
+from tc.polyhedral.cpu.guard_tiles import guard_tiles
 from tc.polyhedral.cpu.parallelize import parallelize_tree
 from tc.polyhedral.cpu.promote import Room, promote_tree
 from tc.polyhedral.cpu.register_tile import default_tile, explicit_tile, register_tile_tree
@@ -262,6 +263,10 @@ def _separate_borders(root: LoopTree, scop: Scop, _options: CpuOptions, _machine
     return separate_borders(root, scop.bodies, size_ranges(scop.sizes)), scop
 
 
+def _guard_tiles(root: LoopTree, scop: Scop, _options: CpuOptions, _machine: CpuMachine) -> Loops:
+    return guard_tiles(root, scop.context, scop.sizes), scop
+
+
 def _stream_fills(root: LoopTree, scop: Scop, options: CpuOptions, machine: CpuMachine) -> Loops:
     least = options.nontemporal_stores if machine.streams else 0
     return stream_fills(root, (*scop.buffers, *scop.temporaries), scop.bodies, least, scop.sizes), scop
@@ -275,6 +280,7 @@ def _strip_fills(root: LoopTree, scop: Scop, options: CpuOptions, _machine: CpuM
 LOOP_PASSES: Final[Passes[LoopTree, CpuOptions, CpuMachine]] = (
     ("localize", _localize),
     ("separate tiles", _separate_tiles),
+    ("guard tiles", _guard_tiles),
     ("constant unroll bounds", _constant_unroll_bounds),
     ("separate borders", _separate_borders),
     ("stream fills", _stream_fills),

@@ -19,6 +19,7 @@ from tc.polyhedral.ir.scop import Scop, build_scop
 from tc.polyhedral.ir.transposed import TransposedOperand
 from tc.polyhedral.ir.tree import ScheduleTree
 from tc.polyhedral.proof.rewrites.verify_contraction import find_wrong_contraction
+from tc.polyhedral.proof.rewrites.verify_pulled import find_wrong_pull
 from tc.polyhedral.proof.rewrites.verify_transposed import find_wrong_transposition
 from tc.polyhedral.proof.verify_initialization import prove_initialization
 from tc.polyhedral.proof.verify_recurrences import prove_recurrences
@@ -28,6 +29,7 @@ from tc.polyhedral.proof.verify_split import prove_split
 from tc.polyhedral.schedule.contract import contracted, contractions
 from tc.polyhedral.schedule.counted import with_counts
 from tc.polyhedral.schedule.linear_recurrences import part_recurrences
+from tc.polyhedral.schedule.pull import pull_reductions
 from tc.polyhedral.schedule.scan import Scanning, scan_reductions
 from tc.polyhedral.schedule.scatter import share_scatters
 from tc.polyhedral.schedule.schedule import schedule_scop, untransformed_tree
@@ -73,6 +75,7 @@ class Schedules:
         self._with_transposed: dict[
             tuple[Scanning | None, Scanning | None], tuple[Specialization, tuple[TransposedOperand, ...]]
         ] = {}
+        self._with_pulled: Specialization | None = None
         self._unscheduled: set[tuple[Fusion, Plan]] = set()
 
     def scop(self, context: isl.Context, plan: Plan) -> Scop:
@@ -139,13 +142,28 @@ class Schedules:
                 )
         return found, between_kernels, MappingProxyType(parts)
 
+    def _pulled(self, plan: Plan, context: isl.Context) -> Specialization:
+        """The program with reductions in pull form, each of them proven."""
+        if not plan.pulls:
+            return self.specialization
+        if self._with_pulled is None:
+            found = self.specialization
+            for changed, made in pull_reductions(found):
+                wrong = find_wrong_pull(found, changed, made, context)
+                if wrong is not None:
+                    raise VerificationError(f"{made.name} in pull form is not proven correct: {wrong}")
+                found = changed
+            self._with_pulled = found
+        return self._with_pulled
+
     def _in_parts(self, plan: Plan, context: isl.Context) -> Specialization:
         """The program with linear recurrences in parts, proven."""
+        found = self._pulled(plan, context)
         if plan.recurrences is None:
-            return self.specialization
+            return found
         if plan.recurrences not in self._with_parts:
-            changed, made = part_recurrences(self.specialization, context, plan.recurrences)
-            prove_recurrences(self.specialization, changed, made, context)
+            changed, made = part_recurrences(found, context, plan.recurrences)
+            prove_recurrences(found, changed, made, context)
             self._with_parts[plan.recurrences] = changed, made
         return self._with_parts[plan.recurrences][0]
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from benchmarks.problems.cases import PROBLEMS, Case, Suite
+from benchmarks.problems.case import Case, Suite
+from benchmarks.problems.cases import PROBLEMS
 from benchmarks.problems.problem import Sizes
 
 SIZES: dict[str, Sizes] = {

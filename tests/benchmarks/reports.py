@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from benchmarks.measuring.contender import Contender
 from benchmarks.measuring.machine import Machine
 from benchmarks.measuring.messages import Measure, Refused, Sample
-from benchmarks.problems.cases import Suite
+from benchmarks.problems.case import Suite
 from benchmarks.reporting.results import Measured, Missing, Report, Row, Settings
 from tc.tuner.roofline.roofline import Bandwidth, Roofs, Work
 

@@ -13,7 +13,8 @@ from benchmarks.measuring.contender import Contender
 from benchmarks.measuring.messages import CheckAgain, Judge, Measure, Prepare, Ready, Refused, Sample
 from benchmarks.measuring.worker import Worker
 from benchmarks.peers import numpy_calls
-from benchmarks.problems.cases import CASES, FURTHER_CASES, PROBLEMS, TMM, Suite, case_called, chosen
+from benchmarks.problems.case import Suite
+from benchmarks.problems.cases import CASES, FURTHER_CASES, PROBLEMS, TMM, case_called, chosen
 from benchmarks.problems.goals import GOALS_ON_GPUS, Goal, goal_of
 from tc.targets.options import CpuOptions
 from tc.targets.options_json import to_json

@@ -9,7 +9,8 @@ import pytest
 
 from benchmarks.measuring.judge import PEER_TOLERANCE, deviation_of_ours, deviation_of_peer, judge
 from benchmarks.measuring.messages import Refused
-from benchmarks.problems.cases import MOMENTS, TMM, Case, Suite
+from benchmarks.problems.case import Case, Suite
+from benchmarks.problems.cases import MOMENTS, TMM
 from benchmarks.problems.problem import Array
 from tc.reference import kept
 from tc.reference.evaluate import Result

@@ -9,7 +9,8 @@ from random import Random
 import pytest
 
 from benchmarks.__main__ import main
-from benchmarks.problems.cases import CASES, Suite, chosen
+from benchmarks.problems.case import Suite
+from benchmarks.problems.cases import CASES, chosen
 from benchmarks.searching.recording import (
     DEFAULT,
     OtherDecisionsError,

@@ -121,6 +121,63 @@ TC_LANES(float32, int32_t, 8) TC_LANES(float64, int64_t, 4)
 TC_LANES(float32, int32_t, 16) TC_LANES(float64, int64_t, 8)
 #endif
 
+//= tc_between_* tc_load_between_* < tc_lanes_* tc_float32x* tc_float64x*
+// The lanes of `new` from first to last, and the others of `old`; and these lanes from memory, where nothing else is read.
+#define TC_BETWEEN(name, type, integer, count)                                                                        \
+  static inline tc_lanes_##name##x##count tc_inside_##name##x##count(int64_t first, int64_t last) {                   \
+    tc_lanes_##name##x##count lane;                                                                                   \
+    for (int i = 0; i < count; i++) lane[i] = i;                                                                      \
+    const integer from = (integer)(first < 0 ? 0 : first), to = (integer)(last < count ? last : count);               \
+    return (lane >= from) & (lane <= to);                                                                             \
+  }                                                                                                                   \
+  static inline tc_##name##x##count tc_between_##name##x##count(tc_##name##x##count old, tc_##name##x##count new,     \
+                                                                int64_t first, int64_t last) {                        \
+    const tc_lanes_##name##x##count mask = tc_inside_##name##x##count(first, last);                                   \
+    return (tc_##name##x##count)((mask & (tc_lanes_##name##x##count)new) | (~mask & (tc_lanes_##name##x##count)old)); \
+  }
+#define TC_LOAD_BETWEEN(name, type, count)                                                                           \
+  static inline tc_##name##x##count tc_load_between_##name##x##count(const type *p, int64_t first, int64_t last) {    \
+    tc_##name##x##count v = {0};                                                                                      \
+    for (int64_t i = first < 0 ? 0 : first; i <= last && i < count; i++) v[i] = p[i];                                 \
+    return v;                                                                                                         \
+  }
+#define TC_MASKED_BETWEEN(name, type, count, vector, load)                                                            \
+  static inline tc_##name##x##count tc_load_between_##name##x##count(const type *p, int64_t first, int64_t last) {    \
+    typedef vector tc_mask __attribute__((vector_size(count * sizeof(vector))));                                      \
+    return load((const void *)p, (tc_mask)tc_inside_##name##x##count(first, last));                                   \
+  }
+#define TC_BITS_BETWEEN(name, type, count, mask, load)                                                                \
+  static inline tc_##name##x##count tc_load_between_##name##x##count(const type *p, int64_t first, int64_t last) {    \
+    const int64_t from = first < 0 ? 0 : first, to = last < count ? last + 1 : count;                                 \
+    const mask bits = from < to ? (mask)((1u << to) - (1u << from)) : 0;                                              \
+    return load((const void *)p, (tc_##name##x##count){0}, bits);                                                     \
+  }
+TC_BETWEEN(float32, float, int32_t, 2) TC_LOAD_BETWEEN(float32, float, 2)
+TC_BETWEEN(float64, double, int64_t, 2) TC_LOAD_BETWEEN(float64, double, 2)
+TC_BETWEEN(float32, float, int32_t, 4)
+#ifdef __AVX512VL__
+TC_BITS_BETWEEN(float32, float, 4, unsigned char, __builtin_ia32_loadups128_mask)
+#elif defined(__AVX__)
+TC_MASKED_BETWEEN(float32, float, 4, int, __builtin_ia32_maskloadps)
+#else
+TC_LOAD_BETWEEN(float32, float, 4)
+#endif
+#ifdef __AVX__
+TC_BETWEEN(float32, float, int32_t, 8) TC_BETWEEN(float64, double, int64_t, 4)
+#ifdef __AVX512VL__
+TC_BITS_BETWEEN(float32, float, 8, unsigned char, __builtin_ia32_loadups256_mask)
+TC_BITS_BETWEEN(float64, double, 4, unsigned char, __builtin_ia32_loadupd256_mask)
+#else
+TC_MASKED_BETWEEN(float32, float, 8, int, __builtin_ia32_maskloadps256)
+TC_MASKED_BETWEEN(float64, double, 4, long long, __builtin_ia32_maskloadpd256)
+#endif
+#endif
+#ifdef __AVX512F__
+TC_BETWEEN(float32, float, int32_t, 16) TC_BETWEEN(float64, double, int64_t, 8)
+TC_BITS_BETWEEN(float32, float, 16, unsigned short, __builtin_ia32_loadups512_mask)
+TC_BITS_BETWEEN(float64, double, 8, unsigned char, __builtin_ia32_loadupd512_mask)
+#endif
+
 //= tc_spread_* tc_lower_* < tc_float32x* tc_float64x*
 // One number in all lanes, and its first lanes in a narrower vector.  The assembly keeps compilers from loading the number
 // once and spreading it from there for every width, which takes instructions that the load would do by the way.

@@ -18,7 +18,7 @@ from tc.codegen.printer.copies import transposing_call
 from tc.codegen.printer.printed import ELSE, Printed, line, together
 from tc.codegen.printer.tile import NotVectorsError, Tile, Vector
 from tc.codegen.printer.transpose import transposed_nest
-from tc.codegen.printer.vector_statement import VectorStatement, iterations, spelled
+from tc.codegen.printer.vector_statement import VectorStatement, iterations, lanes_in_use, spelled
 from tc.codegen.printer.vector_totals import VectorTotals
 from tc.codegen.text.fragment import filled, named
 from tc.language.program.program import Read, reads_in
@@ -28,7 +28,6 @@ from tc.polyhedral.ir.loops import (
     Block,
     Buffer,
     Guard,
-    Instance,
     Leaf,
     Loop,
     LoopKind,
@@ -131,19 +130,20 @@ class RegisterPrinter:
     def _lane_loop(self, loop: Loop, scope: Scope, known: Mapping[str, int], *, repeated: bool) -> Printed:
         if not self._touches(loop.body):
             return self._trees.tree(loop, spelled(scope, known))
-        if not isinstance(loop.body, Instance) or loop.step != 1:
-            raise NotVectorsError("a loop over lanes that holds more than one statement")
+        instance, inside = lanes_in_use(loop)
+        if loop.step != 1:
+            raise NotVectorsError("a loop over lanes with another step")
         vectors = self._used(loop, known)
-        if self._context.bodies[loop.body.statement].target == self._tile.buffer.name:
+        if self._context.bodies[instance.statement].target == self._tile.buffer.name:
             self._require_lanes(len(iterations(loop, known)))
         ragged = repeated and len({vector.width for vector in vectors}) > 1
         widest = vectors[0] if ragged else None
-        statement = VectorStatement(self._context, self._tile, loop, loop.body, scope, known, widest)
+        statement = VectorStatement(self._context, self._tile, loop, instance, scope, known, widest, inside)
         try:
             printed = one_after_another(vectors, scope, lambda vector, _: statement.print(vector))
             return (statement.spread() + printed).braced() if ragged else printed
         except NotVectorsError:
-            if repeated:
+            if repeated or inside is not None:
                 raise
         return self._through_array(loop, statement, scope, known)
 

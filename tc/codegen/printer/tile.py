@@ -107,6 +107,14 @@ class Tile:
         name = self._function("load", vector, full=whole)
         return call(name, prefix("&", place), *(() if whole else _count(vector)))
 
+    def load_between(self, place: Fragment, first: Fragment, last: Fragment, vector: Vector) -> Fragment:
+        """Some lanes of a vector from memory; the others are 0, and what they stand for is not read."""
+        return call(f"tc_load_between_{self.type}x{vector.width}", prefix("&", place), first, last)
+
+    def between(self, old: Fragment, new: Fragment, first: Fragment, last: Fragment, vector: Vector) -> Fragment:
+        """Some lanes of a vector, and the others of an older one."""
+        return call(f"tc_between_{self.type}x{vector.width}", old, new, first, last)
+
     def store(self, place: Fragment, value: Fragment, vector: Vector) -> Printed:
         """The statement that brings a vector to memory."""
         return self._stored(prefix("&", place), value, vector)

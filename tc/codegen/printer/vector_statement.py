@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import reduce
 from typing import Final
 
 from tc.base.frozen import frozen
@@ -31,11 +32,16 @@ from tc.polyhedral.analysis.offsets import evaluate, index_form
 from tc.polyhedral.analysis.strides import stride
 from tc.polyhedral.analysis.substitute import substituted
 from tc.polyhedral.ir.loops import (
+    Guard,
     IndexExpression,
     IndexLiteral,
+    IndexOperation,
+    IndexOperator,
+    IndexVariable,
     Instance,
     Loop,
     StatementBody,
+    variables,
 )
 
 _INFIX = {
@@ -44,10 +50,18 @@ _INFIX = {
     BinaryOperator.MULTIPLY: "*",
     BinaryOperator.DIVIDE: "/",
 }
-_COMPOUND = {Reduction.ADD: "+=", Reduction.MULTIPLY: "*="}
+_COMPOUND = {Reduction.ADD: "+", Reduction.MULTIPLY: "*"}
 _EXTREMES = {Reduction.MINIMUM: "min", Reduction.MAXIMUM: "max"}
 # Builtins that vectors.h has for vectors, too.
 _FUNCTIONS: Final = frozenset({"fmin", "fmax", "min", "max"})
+
+
+@frozen
+class Inside:
+    """The first and the last of the lanes that a statement runs in."""
+
+    first: IndexExpression
+    last: IndexExpression
 
 
 @frozen
@@ -62,7 +76,7 @@ class VectorStatement:
     """One statement in a loop over lanes, with everything else fixed.
 
     ``widest``: where vectors of several widths make a row, the first of them; what all lanes share is spread over its
-    lanes once, for ``spread`` to declare after all vectors were printed.
+    lanes once, for ``spread`` to declare after all vectors were printed.  ``inside``: between which lanes it runs.
     """
 
     def __init__(
@@ -74,6 +88,7 @@ class VectorStatement:
         scope: Scope,
         known: Mapping[str, int],
         widest: Vector | None = None,
+        inside: Inside | None = None,
     ) -> None:
         self._context = context
         self._tile = tile
@@ -84,6 +99,7 @@ class VectorStatement:
         self._arguments = dict(zip(self.body.iterators, instance.arguments, strict=True))
         self._known = known
         self._widest = widest
+        self._inside = inside
         self._spread: dict[Expression, str] = {}
         self._coefficients: dict[str, int] = {}
 
@@ -122,19 +138,38 @@ class VectorStatement:
         body = self.body
         target = self._tile.variable(self._row(body.subscripts), vector)
         if body.reduction is None:
-            return line("{} = {};", target, self._vector(body.value, vector))
-        if body.reduction in _COMPOUND:
+            changed = self._vector(body.value, vector)
+        elif body.reduction in _COMPOUND:
             value = self._value(body.value, vector).fragment
-            return line("{} {} {};", target, _COMPOUND[body.reduction], value)
-        operands = (target, self._vector(body.value, vector))
-        return line("{} = {};", target, self._tile.function(_EXTREMES[body.reduction], vector, *operands))
+            if self._inside is None:
+                return line("{} {}= {};", target, _COMPOUND[body.reduction], value)
+            changed = infix(_COMPOUND[body.reduction], target, value)
+        else:
+            operands = (target, self._vector(body.value, vector))
+            changed = self._tile.function(_EXTREMES[body.reduction], vector, *operands)
+        if self._inside is not None:
+            changed = self._tile.between(target, changed, *self._lanes_inside(vector), vector)
+        return line("{} = {};", target, changed)
+
+    def _lanes_inside(self, vector: Vector) -> tuple[Fragment, Fragment]:
+        """The first and the last lane of a vector that the statement runs in."""
+        assert self._inside is not None
+        scope, first = (
+            spelled(self._scope, self._known),
+            IndexLiteral(iterations(self._loop, self._known)[0] + vector.first),
+        )
+        lanes = (
+            self._context.index(IndexOperation(IndexOperator.SUBTRACT, (bound, first)), scope)
+            for bound in (self._inside.first, self._inside.last)
+        )
+        return next(lanes), next(lanes)
 
     def _store(self, vector: Vector) -> Printed:
         """To memory."""
         body, layout = self.body, self._context.layouts[self.body.target]
         along = self._stride(body.subscripts, layout) == 1 and layout.type is self._tile.type
-        if body.reduction is not None or not along:
-            raise NotVectorsError("a store across memory")
+        if body.reduction is not None or not along or self._inside is not None:
+            raise NotVectorsError("a store across memory, or one of some lanes")
         place = self._context.expressions.location(body.target, body.subscripts, self._site(vector))
         return self._tile.store(place, self._vector(body.value, vector), vector)
 
@@ -204,6 +239,8 @@ class VectorStatement:
         if layout.size == 0:
             raise NotVectorsError("nothing to load")
         place = self._context.expressions.source(read, self._site(vector))
+        if self._inside is not None:
+            return self._tile.load_between(place, *self._lanes_inside(vector), vector)
         return self._tile.load(place, vector, whole=self._is_padded(read, vector))
 
     def _is_padded(self, read: Read, vector: Vector) -> bool:
@@ -249,6 +286,40 @@ class VectorStatement:
         if found is None:
             found = self._coefficients[name] = _slope(self._arguments[name], self._loop.iterator)
         return found
+
+
+def lanes_in_use(loop: Loop) -> tuple[Instance, Inside | None]:
+    """The statement in a loop over lanes, and between which of them it runs; NotVectorsError for another body."""
+    match loop.body:
+        case Instance() as instance:
+            return instance, None
+        case Guard(condition, Instance() as instance, None):
+            lower, upper = _bounds(condition, IndexVariable(loop.iterator))
+            first = reduce(lambda a, b: IndexOperation(IndexOperator.MAXIMUM, (a, b)), lower, loop.lower)
+            last = reduce(lambda a, b: IndexOperation(IndexOperator.MINIMUM, (a, b)), upper, loop.upper)
+            return instance, Inside(first, last)
+        case _:
+            raise NotVectorsError("a loop over lanes that holds more than one statement")
+
+
+def _bounds(
+    condition: IndexExpression, lane: IndexVariable
+) -> tuple[tuple[IndexExpression, ...], tuple[IndexExpression, ...]]:
+    """What a condition says that the lane is not below, and not above; NotVectorsError where it says something else."""
+    match condition:
+        case IndexOperation(IndexOperator.AND, (left, right)):
+            (first, second), (third, fourth) = _bounds(left, lane), _bounds(right, lane)
+            return (*first, *third), (*second, *fourth)
+        case IndexOperation(IndexOperator.LESS_EQUAL, (bound, value)) if value == lane and lane.name not in variables(
+            bound
+        ):
+            return (bound,), ()
+        case IndexOperation(IndexOperator.GREATER_EQUAL, (bound, value)) if (
+            value == lane and lane.name not in variables(bound)
+        ):
+            return (), (bound,)
+        case _:
+            raise NotVectorsError("lanes with another condition")
 
 
 def spelled(scope: Scope, known: Mapping[str, int]) -> Scope:

@@ -84,7 +84,7 @@ def choose_microkernel(
     type = layouts[body.target].type
     if not statement.accumulates or type not in (ScalarType.FLOAT32, ScalarType.FLOAT64):
         return None
-    if not statement.domain.is_box() or any(read.tensor == body.target for read in value_reads(body)):
+    if any(read.tensor == body.target for read in value_reads(body)):
         return None
     chunks = dict(around.chunks)
     costs = tile_costs(

@@ -8,13 +8,15 @@ multiplication*, 2008).  The constants were fitted to times of single products o
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import reduce
 from typing import Final
 
 import islpy as isl
 
 from tc.base.frozen import frozen
-from tc.language.program.program import Read, iterators_in
+from tc.language.program.affine_form import affine_form
+from tc.language.program.program import Expression, IteratorReference, Read, iterators_in
 from tc.language.program.specialization import Layout
 from tc.polyhedral.analysis.pack import can_pack, worth_packing
 from tc.polyhedral.analysis.reads import ranging_iterators, value_reads
@@ -60,6 +62,10 @@ _IN_PIECES: Final = 1.15  # a tile whose results leave the registers and come ba
 _SHORT_WINDOW: Final = 4
 # Registers in which compilers keep elements that several steps of a sliding window read.
 _SLIDING: Final = 7
+# Points of an iteration domain that are counted.
+_MOST_COUNTED: Final = 4096
+# Conditions that more than this part of all points meet are those of borders, which cost as much as they save.
+_AT_BORDERS: Final = 0.8
 
 # What the lanes of a register tile read during a whole reduction: up to this many bytes of it stay in a second-level
 # cache, beside what streams by.
@@ -91,7 +97,9 @@ class TileCosts:
     ``copied``: by the iterator of the lanes, which reads are packed though they lie along them.  ``windows``: of every
     read, the iterators that are in a subscript together with one of the reduction.  ``independent``: the iterators that
     choose the element of the target; a tile of one whose range starts above 0 is partial.  ``reduced``: the iterators
-    of the reduction.  ``shared``: other statements run in the same loops.
+    of the reduction.  ``shared``: other statements run in the same loops.  ``guarded``: by iterator whose values depend
+    on those of others, the part of these that are in the iteration domain; ``density``: the part of all of them.
+    ``gaps``: of every read, the iterators that skip elements of a dimension; ``spread``: those of the target.
     """
 
     itemsize: int
@@ -106,6 +114,10 @@ class TileCosts:
     independent: tuple[str, ...]
     reduced: tuple[str, ...]
     shared: bool
+    guarded: Mapping[str, float]
+    density: float
+    gaps: tuple[frozenset[str], ...]
+    spread: frozenset[str]
 
     @property
     def steps(self) -> int:
@@ -141,15 +153,18 @@ class TileCosts:
             left.remove(name)
 
     def tile(self, lane: str, sizes: Mapping[str, int]) -> float | None:
-        """Cycles of the whole statement; None where the tile does not fit the registers."""
+        """Cycles of the whole statement; None where the tile does not fit the registers, or its lanes have no form."""
         lanes = sizes[lane]
+        positions = range(len(self.read_strides))
+        if lane in self.spread or (self.guarded and not all(self._in_vectors(n, lane) for n in positions)):
+            return None
         panels = self._in_panels(lanes)
         vectors = len(vector_widths(lanes, self.width))
         rows = math.prod(size for name, size in sizes.items() if name != lane)
         spare = _SLIDING if self._slides(sizes, lane) else 2
         if rows * vectors + vectors + spare > self.registers:
             return None
-        reads = [self._read(position, lane, sizes) for position in range(len(self.read_strides))]
+        reads = [self._read(position, lane, sizes) for position in positions]
         across = self.target_strides[lane] != 1
         stores = rows * lanes * self._scattered(lane, sizes) if across else float(rows * vectors)
         if panels:
@@ -163,7 +178,12 @@ class TileCosts:
         outside = math.prod(
             extent for name, extent in self.extents.items() if name not in self.reduced and name not in self.independent
         )
-        return tiles * outside * (self.steps * step + stores + _LATENCY) + sum(read.packing for read in reads)
+        steps = self.steps * self._filled(name for name, size in sizes.items() if size > 1)
+        return tiles * outside * (steps * step + stores + _LATENCY) + sum(read.packing for read in reads)
+
+    def _filled(self, rows: Iterable[str]) -> float:
+        """The part of the steps in which some point of a tile is in the iteration domain."""
+        return self.density / math.prod(self.guarded.get(name, 1.0) for name in rows)
 
     def _step(self, lane: str, sizes: Mapping[str, int], reads: list[_Read]) -> float:
         """Cycles of a step of the reduction."""
@@ -203,13 +223,21 @@ class TileCosts:
                 return _Read(vectors, vectors * cost, _COPY * copies)
             cost = _LOAD if self._aligned(steps, lane) else _UNALIGNED
             return _Read(vectors, vectors * (cost + (_STRANGE if _are_far(strides) else 0.0)))
-        if self.packable[position] and not self._skips(position, lane):
+        if position in self.copied[lane] and not self._skips(position, lane):
             return _Read(vectors, vectors * _LOAD, _PACK * copies)
         return _Read(0, distinct * sizes[lane] * _GATHER)
 
+    def _in_vectors(self, position: int, lane: str) -> bool:
+        """Whether lanes with conditions have a form for what is read."""
+        if self.read_strides[position][lane] in (0, 1):
+            return True
+        return lane not in self.guarded and position in self.copied[lane] and not self._skips(position, lane)
+
     def _skips(self, position: int, lane: str) -> bool:
-        """Whether lanes read every second element of a window or less: no copy turns one of many steps into vectors."""
+        """Whether lanes read every second element or less, in a window of many steps or in none: copies keep gaps."""
         steps = self.read_strides[position]
+        if lane in self.gaps[position] and lane not in self.windows[position]:
+            return True
         inside = (name for name in self.reduced if 0 < abs(steps[name] or 0) < abs(steps[lane] or 0))
         return lane in self.windows[position] and any(self.extents[name] > _SHORT_WINDOW for name in inside)
 
@@ -339,6 +367,7 @@ def tile_costs(
     reduced = tuple(name for name in names[body.begun :] if steps[name] == 0)
     # Rows of a tile that have different ranges would run all of them together.
     ranging = ranging_iterators(body)
+    guarded, density = _densities(domain, names)
     return TileCosts(
         itemsize=target.type.itemsize,
         width=unit.bytes // target.type.itemsize,
@@ -355,4 +384,55 @@ def tile_costs(
         independent=tuple(name for name in names if steps[name] != 0 and least[name] == 0 and name not in ranging),
         reduced=reduced,
         shared=shared,
+        guarded=guarded,
+        density=density,
+        gaps=tuple(frozenset(_skipping(read.subscripts)) for read in reads),
+        spread=frozenset(_skipping(body.subscripts)),
     )
+
+
+def _densities(domain: isl.Set, names: Sequence[str]) -> tuple[dict[str, float], float]:
+    """By iterator whose values depend on those of others, the part of them in the domain; and the part of all of it."""
+    found: dict[str, float] = {}
+    density = 1.0
+    for group in _dependent(domain):
+        apart = isl.dim_type.set
+        others = [n for n in range(domain.dim(apart)) if n not in group]
+        own = reduce(lambda points, n: points.project_out(apart, n, 1), reversed(others), domain)
+        extents = [
+            int(own.dim_max_val(n).to_python()) - int(own.dim_min_val(n).to_python()) + 1 for n in range(len(group))
+        ]
+        whole = math.prod(extents)
+        count = _count(own) if whole <= _MOST_COUNTED else whole
+        if count >= _AT_BORDERS * whole:
+            found |= {names[n]: 1.0 for n in group}
+            continue
+        density *= count / whole
+        for position, n in enumerate(group):
+            found[names[n]] = count / (_count(own.project_out(apart, position, 1)) * extents[position])
+    return found, density
+
+
+def _count(points: isl.Set) -> int:
+    return int(points.count_val().to_python())
+
+
+def _dependent(domain: isl.Set) -> list[list[int]]:
+    """The dimensions whose values depend on those of other dimensions, together with these."""
+    groups: list[set[int]] = []
+    for part in () if domain.is_box() else domain.get_basic_sets():
+        for own in part.get_constraints():
+            involved = {n for n in range(domain.dim(isl.dim_type.set)) if own.involves_dims(isl.dim_type.set, n, 1)}
+            if len(involved) > 1:
+                touched = [group for group in groups if group & involved]
+                groups = [group for group in groups if not group & involved]
+                groups.append(involved.union(*touched))
+    return [sorted(group) for group in groups]
+
+
+def _skipping(subscripts: Iterable[Expression]) -> Iterator[str]:
+    """The iterators that have another factor than 1 or -1 in a subscript."""
+    for subscript in subscripts:
+        for term, factor in affine_form(subscript).factors.items():
+            if isinstance(term, IteratorReference) and abs(factor) > 1:
+                yield term.name
