@@ -28,7 +28,7 @@ Number = TypeVar("Number", int, float)
 _PEERS: Final = MappingProxyType(
     {"cpu": ("torch", "compile", "numpy", "jax"), "cuda": ("torch", "compile", "triton", "jax")}
 )
-_SUITES: Final = ("paper", "modern", "language", "all")
+_SUITES: Final = ("paper", "modern", "language", "operators", "all")
 
 
 class UsageError(Exception):
@@ -112,7 +112,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--suite", choices=_SUITES, default="all")
+    parser.add_argument("--suite", choices=_SUITES, default="all", help="all: all but the operators")
     parser.add_argument("--kernels", type=_names, default=(), help="cases or problems, separated by commas")
     parser.add_argument("--target", default="cpu", help="cpu or cuda")
     parser.add_argument("--threads", type=int, default=None, help="of every contender; default: all processors")
@@ -284,7 +284,7 @@ def _compile(given: argparse.Namespace) -> None:
     from benchmarks.problems.cases import chosen
     from tc.targets.options import CpuOptions, GpuOptions, Options
 
-    suites = tuple(Suite) if given.suite == "all" else (Suite(given.suite),)
+    suites = Suite.kernels() if given.suite == "all" else (Suite(given.suite),)
     kind: type[Options] = CpuOptions if given.target.startswith("cpu") else GpuOptions
     with _as_usage():
         cases = chosen(suites, given.kernels)
@@ -346,7 +346,7 @@ def _cases(given: argparse.Namespace) -> tuple[Case, ...]:
     from benchmarks.problems.case import Suite
     from benchmarks.problems.cases import chosen
 
-    suites = tuple(Suite) if given.suite == "all" else (Suite(given.suite),)
+    suites = Suite.kernels() if given.suite == "all" else (Suite(given.suite),)
     with _as_usage():
         return chosen(suites, given.kernels)
 

@@ -307,7 +307,7 @@ def _machine(target: Target) -> Machine:
     match target:
         case CpuTarget():
             vectors = VectorUnit(target.vector_bytes, target.vector_registers)
-            return CpuMachine(vectors, available_threads(), target.streams)
+            return CpuMachine(vectors, available_threads(), target.streams, "avx512vnni" in target.extensions)
         case CudaTarget():
             return target.gpu
         case EmulatorTarget():

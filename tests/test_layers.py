@@ -102,6 +102,10 @@ ROOMS = {
         "polyhedral.transform polyhedral.execution",
         "islpy",
     ),
+    "polyhedral.separate": room(
+        "base language.program polyhedral.ir polyhedral.analysis polyhedral.execution",
+        "islpy",
+    ),
     "polyhedral.proof": room(
         "base grammar.syntax language.program language.isl language.prove polyhedral.ir polyhedral.analysis "
         "polyhedral.execution",
@@ -134,9 +138,8 @@ ROOMS = {
     "polyhedral": room(
         "base language.program language.isl targets polyhedral.ir polyhedral.analysis polyhedral.schedule "
         "polyhedral.transform polyhedral.cpu polyhedral.prefetch polyhedral.execution polyhedral.generate "
-        "polyhedral.proof polyhedral.proof.rewrites polyhedral.gpu.barriers polyhedral.gpu.feasibility "
-        "polyhedral.gpu.mapping "
-        "polyhedral.gpu.promotion",
+        "polyhedral.separate polyhedral.proof polyhedral.proof.rewrites polyhedral.gpu.barriers "
+        "polyhedral.gpu.feasibility polyhedral.gpu.mapping polyhedral.gpu.promotion",
         "islpy",
     ),
     "compiler": room(

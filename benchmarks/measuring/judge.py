@@ -20,6 +20,8 @@ from tc.tuner.roofline.work import work
 # Peers have algorithms of their own (Winograd's for convolutions, one pass for variances), so this only tells that
 # they compute the same thing: the largest error, as a part of the largest value.
 PEER_TOLERANCE: Final = 1e-4
+# Of halves, which libraries round where they like.
+_HALF_TOLERANCE: Final = 2e-2
 
 
 def judge(case: Case, folder: Path, seed: int) -> Work:
@@ -38,7 +40,7 @@ def deviation_of_ours(given: Sequence[Array], expected: Sequence[Result]) -> flo
 
 
 def deviation_of_peer(given: Sequence[Array], expected: Sequence[Result]) -> float | Refused:
-    """The largest error as a part of the largest value; refused above ``PEER_TOLERANCE``.
+    """The largest error as a part of the largest value; refused above ``PEER_TOLERANCE``, more where we give halves.
 
     A peer may give fewer results than ours, in the same order, with dimensions joined or split, but not transposed:
     what only looks transposed would leave work to others.
@@ -51,10 +53,10 @@ def deviation_of_peer(given: Sequence[Array], expected: Sequence[Result]) -> flo
             return Refused(f"result {number} has shape {actual.shape}, ours {result.values.shape}", wrong=True)
         if not actual.flags.c_contiguous:
             return Refused(f"result {number} is a view of something laid out differently", wrong=True)
-        shaped = actual.reshape(result.values.shape)
-        errors, values = zip(*(_largest(shaped[r], result.values[r]) for r in steps(shaped)), strict=True)
+        shaped, right = np.atleast_1d(actual.reshape(result.values.shape)), np.atleast_1d(result.values)
+        errors, values = zip(*(_largest(shaped[r], right[r]) for r in steps(shaped)), strict=True)
         deviation = max(errors) / max(*values, 1e-30)
-        if not deviation <= PEER_TOLERANCE:
+        if not deviation <= (_HALF_TOLERANCE if result.type.is_half else PEER_TOLERANCE):
             return Refused(f"result {number} deviates by {deviation:.2g} of the largest value", wrong=True)
         worst = max(worst, deviation)
     return worst

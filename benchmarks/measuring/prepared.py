@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 import numpy as np
 
@@ -89,7 +89,13 @@ def _places(framework: Contender, *, gpu: bool) -> Callable[[Array], object]:
         return tc.to_device if gpu else lambda array: array
     import torch
 
-    return lambda array: torch.from_numpy(array).cuda() if gpu else torch.from_numpy(array)
+    def place(array: Array) -> object:
+        # NumPy has no bfloat16 of its own.
+        is_half = array.dtype.name == "bfloat16"
+        made = torch.from_numpy(array.view(np.int16)).view(torch.bfloat16) if is_half else torch.from_numpy(array)
+        return made.cuda() if gpu else made
+
+    return place
 
 
 def _poisoned(out: Sequence[object], place: Callable[[Array], object]) -> Sequence[object]:
@@ -100,8 +106,8 @@ def _poisoned(out: Sequence[object], place: Callable[[Array], object]) -> Sequen
 def _prepare_numpy(problem: Problem, arguments: Sequence[Array]) -> Prepared | Refused:
     from benchmarks.peers.numpy_calls import ABSENT, CALLS
 
-    if problem.name in ABSENT:
-        return Refused(ABSENT[problem.name])
+    if problem.name not in CALLS:
+        return Refused(ABSENT.get(problem.name, "it is not written in NumPy here"))
     function, given = CALLS[problem.name], problem.arrange(*arguments)
     return Prepared(lambda: function(*given), lambda: _as_numpy(function(*given)))
 
@@ -112,6 +118,7 @@ def _prepare_torch(problem: Problem, arguments: Sequence[Array], *, compiled: bo
     import torch
 
     from benchmarks.peers.torch_calls import CALLS
+    from benchmarks.peers.torch_operators import OPERATORS
 
     torch.set_num_threads(get_threads())
     torch.set_grad_enabled(False)
@@ -120,7 +127,7 @@ def _prepare_torch(problem: Problem, arguments: Sequence[Array], *, compiled: bo
     torch.backends.cudnn.benchmark = True
     place = _places(Contender.TORCH, gpu=gpu)
     given = [a if isinstance(a, int) else place(a) for a in problem.arrange(*arguments)]
-    function = CALLS[problem.name]
+    function = CALLS.get(problem.name) or OPERATORS[problem.name]
     if compiled and gpu:
         for argument in given:
             if isinstance(argument, torch.Tensor):
@@ -156,6 +163,8 @@ def _prepare_jax(problem: Problem, arguments: Sequence[Array]) -> Prepared | Ref
 
     from benchmarks.peers.jax_calls import CALLS
 
+    if problem.name not in CALLS:
+        return Refused("it is not written in JAX here")
     jax.config.update("jax_default_matmul_precision", "highest")
     given = [a if isinstance(a, int) else jax.numpy.asarray(a) for a in problem.arrange(*arguments)]
     static = tuple(position for position, argument in enumerate(given) if isinstance(argument, int))
@@ -193,7 +202,9 @@ def _copied(array: object) -> Array:
         return array.numpy()
     # PyTorch's arrays are brought over by a method of theirs.
     to_host = getattr(array, "cpu", None)
-    return np.asarray(array if to_host is None else to_host())
+    here: Any = array if to_host is None else to_host()
+    # NumPy has no bfloat16 of its own; float32 holds all of its numbers.
+    return np.asarray(here.float() if str(getattr(here, "dtype", "")) == "torch.bfloat16" else here)
 
 
 def _first_line(error: Exception) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
+from torch.nn import functional
 
 Call = Callable[..., object]
 
@@ -18,35 +18,43 @@ def _convolution(convolve: Callable[..., Tensor], **given: Any) -> Call:
 
 
 def _pointwise(stride: int = 1) -> Call:
-    return lambda image, weights: F.conv2d(image, weights[:, :, None, None], stride=stride)
+    return lambda image, weights: functional.conv2d(image, weights[:, :, None, None], stride=stride)
 
 
 def _depthwise(stride: int = 1) -> Call:
-    return lambda image, weights: F.conv2d(image, weights[:, None], stride=stride, padding=1, groups=len(weights))
+    return lambda image, weights: functional.conv2d(
+        image, weights[:, None], stride=stride, padding=1, groups=len(weights)
+    )
 
 
 def _separable(image: Tensor, depthwise: Tensor, pointwise: Tensor) -> object:
-    between = F.conv2d(image, depthwise[:, None], padding=1, groups=len(depthwise))
-    return F.conv2d(between, pointwise[:, :, None, None])
+    between = functional.conv2d(image, depthwise[:, None], padding=1, groups=len(depthwise))
+    return functional.conv2d(between, pointwise[:, :, None, None])
 
 
 def _grouped(image: Tensor, weights: Tensor) -> object:
     joined, filters = image.flatten(1, 2), weights.flatten(0, 1)
-    return F.conv2d(joined, filters, padding=1, groups=len(weights)).view(*image.shape[:2], -1, *image.shape[3:])
+    return functional.conv2d(joined, filters, padding=1, groups=len(weights)).view(
+        *image.shape[:2], -1, *image.shape[3:]
+    )
+
+
+def _convolution_bias(image: Tensor, weights: Tensor, bias: Tensor) -> object:
+    return torch.relu_(functional.conv2d(image, weights, bias, padding=1))
 
 
 def _convolution_last(image: Tensor, weights: Tensor) -> object:
     """Views of tensors whose memory format is ``torch.channels_last``."""
-    found = F.conv2d(image.permute(0, 3, 1, 2), weights.permute(0, 3, 1, 2), padding=1)
+    found = functional.conv2d(image.permute(0, 3, 1, 2), weights.permute(0, 3, 1, 2), padding=1)
     return found.permute(0, 2, 3, 1).contiguous()
 
 
 def _norm_linear(x: Tensor, gain: Tensor, weights: Tensor) -> object:
-    return F.rms_norm(x, gain.shape, gain, 1e-5) @ weights.mT
+    return functional.rms_norm(x, gain.shape, gain, 1e-5) @ weights.mT
 
 
 def _gated(x: Tensor, u: Tensor, v: Tensor) -> object:
-    return F.silu(x @ u.mT) * (x @ v.mT)
+    return functional.silu(x @ u.mT) * (x @ v.mT)
 
 
 def _rms_channels(x: Tensor) -> object:
@@ -57,9 +65,14 @@ def _linear_uint8(a: Tensor, b: Tensor) -> object:
     """oneDNN's product; its weights are packed in every call, as ours are."""
     packed = torch.ops.onednn.qlinear_prepack(b, list(a.shape))
     one, zero = torch.ones(b.shape[0]), torch.zeros(b.shape[0], dtype=torch.int32)
-    return torch.ops.onednn.qlinear_pointwise(
-        a, 1.0, 0, packed, one, zero, None, 1.0, 0, torch.float32, "none", [], ""
-    )
+    return torch.ops.onednn.qlinear_pointwise(a, 1.0, 0, packed, one, zero, None, 1.0, 0, torch.float32, "none", [], "")
+
+
+def _attention(*, is_causal: bool) -> Call:
+    def call(q: Tensor, k: Tensor, v: Tensor) -> object:
+        return functional.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=is_causal)[0]
+
+    return call
 
 
 def _argmin(x: Tensor) -> object:
@@ -79,52 +92,54 @@ _PRODUCTS: Final[Mapping[str, Call]] = MappingProxyType(
         "two_dimensions": lambda x, y: torch.tensordot(x, y, 2),
         "diagonal": lambda d, a: d[:, None] * a,
         "upper": lambda a, b: torch.triu(torch.triu(a) @ torch.triu(b)),
-        "linear": lambda x, w, b: torch.relu_(F.linear(x, w, b)),
-        "linear_gelu": lambda x, w, b: F.gelu(F.linear(x, w, b)),
+        "linear": lambda x, w, b: torch.relu_(functional.linear(x, w, b)),
+        "linear_gelu": lambda x, w, b: functional.gelu(functional.linear(x, w, b)),
         "norm_linear": _norm_linear,
         "gated": _gated,
     }
 )
 _CONVOLUTIONS: Final[Mapping[str, Call]] = MappingProxyType(
     {
-        "convolution1d": F.conv1d,
-        "convolution1d_strided": _convolution(F.conv1d, stride=3, dilation=4),
-        "convolution": F.conv2d,
-        "convolution_same": _convolution(F.conv2d, padding=1),
-        "convolution_bias": lambda image, weights, bias: torch.relu_(F.conv2d(image, weights, bias, padding=1)),
-        "convolution_halved": _convolution(F.conv2d, stride=2, padding=1),
-        "convolution_stem": _convolution(F.conv2d, stride=2, padding=3),
-        "convolution_dilated": _convolution(F.conv2d, dilation=2),
+        "convolution1d": functional.conv1d,
+        "convolution1d_strided": _convolution(functional.conv1d, stride=3, dilation=4),
+        "convolution": functional.conv2d,
+        "convolution_same": _convolution(functional.conv2d, padding=1),
+        "convolution_bias": lambda image, weights, bias: torch.relu_(
+            functional.conv2d(image, weights, bias, padding=1)
+        ),
+        "convolution_halved": _convolution(functional.conv2d, stride=2, padding=1),
+        "convolution_stem": _convolution(functional.conv2d, stride=2, padding=3),
+        "convolution_dilated": _convolution(functional.conv2d, dilation=2),
         "pointwise": _pointwise(),
         "pointwise_halved": _pointwise(stride=2),
-        "pointwise_last": F.linear,
+        "pointwise_last": functional.linear,
         "convolution_last": _convolution_last,
         "depthwise": _depthwise(),
         "depthwise_halved": _depthwise(stride=2),
         "separable": _separable,
         "grouped": _grouped,
-        "convolution3d": F.conv3d,
-        "transposed1d": F.conv_transpose1d,
-        "transposed": F.conv_transpose2d,
-        "transposed_guarded": F.conv_transpose2d,
-        "transposed_doubled": _convolution(F.conv_transpose2d, stride=2),
-        "transposed_four": _convolution(F.conv_transpose2d, stride=2, padding=1),
-        "transposed3d": F.conv_transpose3d,
+        "convolution3d": functional.conv3d,
+        "transposed1d": functional.conv_transpose1d,
+        "transposed": functional.conv_transpose2d,
+        "transposed_guarded": functional.conv_transpose2d,
+        "transposed_doubled": _convolution(functional.conv_transpose2d, stride=2),
+        "transposed_four": _convolution(functional.conv_transpose2d, stride=2, padding=1),
+        "transposed3d": functional.conv_transpose3d,
     }
 )
 _ELEMENTWISE: Final[Mapping[str, Call]] = MappingProxyType(
     {
         "relu": torch.relu,
-        "leaky_relu": F.leaky_relu,
+        "leaky_relu": functional.leaky_relu,
         "sigmoid": torch.sigmoid,
         "hyperbolic": torch.tanh,
-        "swish": F.silu,
-        "gelu": F.gelu,
-        "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
-        "selu": F.selu,
-        "hard_sigmoid": F.hardsigmoid,
-        "softplus": F.softplus,
-        "softsign": F.softsign,
+        "swish": functional.silu,
+        "gelu": functional.gelu,
+        "gelu_tanh": lambda x: functional.gelu(x, approximate="tanh"),
+        "selu": functional.selu,
+        "hard_sigmoid": functional.hardsigmoid,
+        "softplus": functional.softplus,
+        "softsign": functional.softsign,
         "bias_residual": lambda x, b, r: torch.relu_(x + b).add_(r),
         "masked": lambda x, mask: torch.where(mask, x, -1e9),
     }
@@ -149,13 +164,13 @@ _REDUCTIONS: Final[Mapping[str, Call]] = MappingProxyType(
 )
 _NORMS: Final[Mapping[str, Call]] = MappingProxyType(
     {
-        "softmax_rows": lambda x: F.softmax(x, 1),
-        "log_softmax_rows": lambda x: F.log_softmax(x, 1),
-        "softmax_channels": lambda x: F.softmax(x, 1),
-        "batch_norm": lambda x, g, b: F.batch_norm(x, None, None, g, b, training=True),
-        "batch_norm_inference": lambda x, mean, d, gain, bias: F.batch_norm(x, mean, d * d, gain, bias),
-        "instance_norm": F.instance_norm,
-        "rms_norm": lambda x, g: F.rms_norm(x, g.shape, g, 1e-5),
+        "softmax_rows": lambda x: functional.softmax(x, 1),
+        "log_softmax_rows": lambda x: functional.log_softmax(x, 1),
+        "softmax_channels": lambda x: functional.softmax(x, 1),
+        "batch_norm": lambda x, g, b: functional.batch_norm(x, None, None, g, b, training=True),
+        "batch_norm_inference": lambda x, mean, d, gain, bias: functional.batch_norm(x, mean, d * d, gain, bias),
+        "instance_norm": functional.instance_norm,
+        "rms_norm": lambda x, g: functional.rms_norm(x, g.shape, g, 1e-5),
         "rms_channels": _rms_channels,
         "frobenius": lambda x: x / torch.linalg.norm(x),
         "unit_l1": lambda x: x / x.abs().sum(1, keepdim=True),
@@ -164,25 +179,25 @@ _NORMS: Final[Mapping[str, Call]] = MappingProxyType(
 )
 _WINDOWS: Final[Mapping[str, Call]] = MappingProxyType(
     {
-        "max_pool1d": lambda x: F.max_pool1d(x, 4, 2),
-        "max_pool": lambda x: F.max_pool2d(x, 2),
-        "max_pool_padded": lambda x: F.max_pool2d(x, 3, 2, 1),
-        "max_pool_dense": lambda x: F.max_pool2d(x, 3, 1),
-        "max_pool3d": lambda x: F.max_pool3d(x, 3, 2),
-        "average_pool1d": lambda x: F.avg_pool1d(x, 8, 1),
-        "average_pool": lambda x: F.avg_pool2d(x, 2),
-        "average_pool3d": lambda x: F.avg_pool3d(x, 2),
+        "max_pool1d": lambda x: functional.max_pool1d(x, 4, 2),
+        "max_pool": lambda x: functional.max_pool2d(x, 2),
+        "max_pool_padded": lambda x: functional.max_pool2d(x, 3, 2, 1),
+        "max_pool_dense": lambda x: functional.max_pool2d(x, 3, 1),
+        "max_pool3d": lambda x: functional.max_pool3d(x, 3, 2),
+        "average_pool1d": lambda x: functional.avg_pool1d(x, 8, 1),
+        "average_pool": lambda x: functional.avg_pool2d(x, 2),
+        "average_pool3d": lambda x: functional.avg_pool3d(x, 2),
         "average_global": lambda x: x.mean((2, 3)),
     }
 )
 _LOSSES: Final[Mapping[str, Call]] = MappingProxyType(
     {
-        "squared_error": F.mse_loss,
-        "cross_entropy": F.cross_entropy,
-        "huber": F.smooth_l1_loss,
-        "divergence": lambda x, t: F.kl_div(x, t, reduction="batchmean", log_target=True),
-        "triplet": F.triplet_margin_loss,
-        "cosine": lambda x, t: (1 - F.cosine_similarity(x, t)).mean(),
+        "squared_error": functional.mse_loss,
+        "cross_entropy": functional.cross_entropy,
+        "huber": functional.smooth_l1_loss,
+        "divergence": lambda x, t: functional.kl_div(x, t, reduction="batchmean", log_target=True),
+        "triplet": functional.triplet_margin_loss,
+        "cosine": lambda x, t: (1 - functional.cosine_similarity(x, t)).mean(),
         "hinge": lambda x, t: torch.clamp(1 - x * t, min=0).mean(),
     }
 )
@@ -192,17 +207,17 @@ _LAYOUTS: Final[Mapping[str, Call]] = MappingProxyType(
         "channels_last": lambda x: x.permute(0, 2, 3, 1).contiguous(),
         "heads": lambda x: x.permute(0, 2, 1, 3).contiguous(),
         "concatenate": lambda x, y: torch.cat((x, y), 1),
-        "upsample": lambda x: F.interpolate(x, scale_factor=2, mode="nearest"),
-        "pixel_shuffle": lambda x: F.pixel_shuffle(x.flatten(1, 3), 2),
-        "pad": lambda x: F.pad(x, (1, 1, 1, 1)),
+        "upsample": lambda x: functional.interpolate(x, scale_factor=2, mode="nearest"),
+        "pixel_shuffle": lambda x: functional.pixel_shuffle(x.flatten(1, 3), 2),
+        "pad": lambda x: functional.pad(x, (1, 1, 1, 1)),
         "flip": lambda x: x.flip(1),
-        "embedding": lambda table, index: F.embedding(index, table),
+        "embedding": lambda table, index: functional.embedding(index, table),
     }
 )
 _ATTENTION: Final[Mapping[str, Call]] = MappingProxyType(
     {
-        "attention": lambda q, k, v: F.scaled_dot_product_attention(q[None], k[None], v[None])[0],
-        "attention_causal": lambda q, k, v: F.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=True)[0],
+        "attention": _attention(is_causal=False),
+        "attention_causal": _attention(is_causal=True),
     }
 )
 _LOW_PRECISION: Final[Mapping[str, Call]] = MappingProxyType(
@@ -210,11 +225,11 @@ _LOW_PRECISION: Final[Mapping[str, Call]] = MappingProxyType(
         "matmul_int8": torch._int_mm,
         "linear_uint8": _linear_uint8,
         "matmul_bfloat16": torch.mm,
-        "linear_bfloat16": F.linear,
+        "linear_bfloat16": functional.linear,
         "matmul_float16": torch.mm,
-        "gelu_bfloat16": F.gelu,
-        "softmax_float16": lambda x: F.softmax(x, 1),
-        "layer_norm_bfloat16": lambda x, g, b: F.layer_norm(x, g.shape, g, b, 1e-5),
+        "gelu_bfloat16": functional.gelu,
+        "softmax_float16": lambda x: functional.softmax(x, 1),
+        "layer_norm_bfloat16": lambda x, g, b: functional.layer_norm(x, g.shape, g, b, 1e-5),
     }
 )
 OPERATORS: Final[Mapping[str, Call]] = MappingProxyType(

@@ -20,6 +20,11 @@ class Suite(Enum):
     LANGUAGE = "language"
     OPERATORS = "operators"
 
+    @classmethod
+    def kernels(cls) -> tuple[Suite, ...]:
+        """All but the operators, which take as long as all others together."""
+        return (cls.PAPER, cls.MODERN, cls.LANGUAGE)
+
 
 @dataclass(frozen=True, slots=True)
 class Case:

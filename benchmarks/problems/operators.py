@@ -69,13 +69,13 @@ _CASES: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = MappingProxyType(
             "transposed_four": ("N=4,C=64,H=16,W=16,F=64",),
             "transposed3d": ("N=2,C=16,D=8,H=16,W=16,F=16,KD=3,KH=3,KW=3",),
         },
-        "elementwise": {
-            name: ("M=2048,N=1024",)
-            for name in (
+        "elementwise": dict.fromkeys(
+            (
                 *("relu", "leaky_relu", "sigmoid", "hyperbolic", "swish", "gelu", "gelu_tanh", "selu"),
                 *("hard_sigmoid", "softplus", "softsign", "bias_residual", "masked"),
-            )
-        },
+            ),
+            ("M=2048,N=1024",),
+        ),
         "reductions": {
             "sum_all": ("M=2048,N=2048",),
             "sum_rows": ("M=2048,N=1024", "M=65536,N=10"),

@@ -35,6 +35,7 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "generate",
             "localize",
             "separate tiles",
+            "guard tiles",
             "constant unroll bounds",
             "separate borders",
             "stream fills",

@@ -95,7 +95,7 @@ def plan_of(
             joins = options.schedule.tile is None and options.schedule.fusion is not Fusion.MINIMAL
             blocks = row_blocks(specialization) if joins else {}
             groups = tuple(Group(blocks=count, among=names) for count, names in blocks.items())
-            plan = Plan(groups, transposes=options.packed_operands > 0, pulls=True)
+            plan = Plan(groups, transposes=options.packed_operands > 0, pulls=True, dots=machine.byte_dots)
             cores = options.threads or machine.cores
             # Processors mispredict which elements are an owner's: of single elements, that costs more than it gains.
             sharers = Sharers(Owners(cores, 1), _PARTS)

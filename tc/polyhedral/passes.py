@@ -8,19 +8,15 @@ from typing import Final, TypeAlias, TypeVar
 from tc.polyhedral.analysis.ranges import size_ranges
 from tc.polyhedral.cpu.chunk_steps import chunk_steps
 from tc.polyhedral.cpu.defaults import default_sizes
-from tc.polyhedral.cpu.guard_tiles import guard_tiles
 from tc.polyhedral.cpu.parallelize import parallelize_tree
 from tc.polyhedral.cpu.promote import Room, promote_tree
 from tc.polyhedral.cpu.register_tile import default_tile, explicit_tile, register_tile_tree
-from tc.polyhedral.cpu.separate_borders import separate_borders
 from tc.polyhedral.generate.constant_guards import without_constant_guards
 from tc.polyhedral.generate.constant_trip_counts import constant_trip_counts
 from tc.polyhedral.generate.constant_unroll_bounds import constant_unroll_bounds
 from tc.polyhedral.generate.guard_nests import guard_nests
 from tc.polyhedral.generate.join_kernels import Limits, join_kernels
 from tc.polyhedral.generate.localize import localize_loops
-from tc.polyhedral.generate.separate import separate_tiles
-from tc.polyhedral.generate.separate_counts import separate_counts
 from tc.polyhedral.gpu.barriers.place_barriers import place_barriers
 from tc.polyhedral.gpu.mapping.drop_degenerate_loops import drop_degenerate_loops
 from tc.polyhedral.gpu.mapping.gather_nests import gather_nests
@@ -43,6 +39,10 @@ from tc.polyhedral.prefetch.prefetch_gathers import prefetch_gathers
 from tc.polyhedral.prefetch.prefetch_panels import prefetch_panels
 from tc.polyhedral.prefetch.prefetch_stores import prefetch_stores
 from tc.polyhedral.prefetch.stream_fills import stream_fills
+from tc.polyhedral.separate.guard_tiles import guard_tiles
+from tc.polyhedral.separate.separate_borders import separate_borders
+from tc.polyhedral.separate.separate_counts import separate_counts
+from tc.polyhedral.separate.separate_tiles import separate_tiles
 from tc.polyhedral.transform.buffer_layouts import Padding
 from tc.polyhedral.transform.phases import MOST_PHASES
 from tc.polyhedral.transform.share_loops import Grid, whole_loops

@@ -19,6 +19,7 @@ from tc.polyhedral.ir.scop import Scop, build_scop
 from tc.polyhedral.ir.transposed import TransposedOperand
 from tc.polyhedral.ir.tree import ScheduleTree
 from tc.polyhedral.proof.rewrites.verify_contraction import find_wrong_contraction
+from tc.polyhedral.proof.rewrites.verify_dots import find_wrong_dots
 from tc.polyhedral.proof.rewrites.verify_pulled import find_wrong_pull
 from tc.polyhedral.proof.rewrites.verify_transposed import find_wrong_transposition
 from tc.polyhedral.proof.verify_initialization import prove_initialization
@@ -28,6 +29,7 @@ from tc.polyhedral.proof.verify_shares import prove_shares
 from tc.polyhedral.proof.verify_split import prove_split
 from tc.polyhedral.schedule.contract import contracted, contractions
 from tc.polyhedral.schedule.counted import with_counts
+from tc.polyhedral.schedule.dot_products import dot_products
 from tc.polyhedral.schedule.linear_recurrences import part_recurrences
 from tc.polyhedral.schedule.pull import pull_reductions
 from tc.polyhedral.schedule.scan import Scanning, scan_reductions
@@ -75,6 +77,7 @@ class Schedules:
         self._with_transposed: dict[
             tuple[Scanning | None, Scanning | None], tuple[Specialization, tuple[TransposedOperand, ...]]
         ] = {}
+        self._with_dots: dict[tuple[Scanning | None, Scanning | None], Specialization] = {}
         self._with_pulled: Specialization | None = None
         self._unscheduled: set[tuple[Fusion, Plan]] = set()
 
@@ -198,9 +201,24 @@ class Schedules:
             self._with_contractions[key] = found, tuple(every)
         return self._with_contractions[key][0]
 
+    def _dotted(self, plan: Plan, context: isl.Context) -> Specialization:
+        """The program with dot products of bytes, each of them proven."""
+        found = self._contracted(plan, context)
+        if not plan.dots:
+            return found
+        key = plan.scans, plan.recurrences
+        if key not in self._with_dots:
+            for changed, made in dot_products(found):
+                wrong = find_wrong_dots(found, changed, made)
+                if wrong is not None:
+                    raise VerificationError(f"the dot products of {made.name} are not proven correct: {wrong}")
+                found = changed
+            self._with_dots[key] = found
+        return self._with_dots[key]
+
     def _transposed(self, plan: Plan, context: isl.Context) -> Specialization:
         """The program with transposed operands, where each read is proven to find the same."""
-        found = self._contracted(plan, context)
+        found = self._dotted(plan, context)
         if not plan.transposes:
             return found
         key = plan.scans, plan.recurrences

@@ -27,12 +27,14 @@ class VectorUnit:
 class CpuMachine:
     """A processor: its vector registers, and how many cores there are to keep busy.
 
-    ``streams``: it can write whole lines of memory past its caches.
+    ``streams``: it can write whole lines of memory past its caches.  ``byte_dots``: it has instructions for dot
+    products of unsigned bytes with signed ones.
     """
 
     vectors: VectorUnit
     cores: int
     streams: bool = False
+    byte_dots: bool = False
 
 
 @frozen

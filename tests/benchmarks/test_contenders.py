@@ -16,6 +16,7 @@ from benchmarks.peers import numpy_calls
 from benchmarks.problems.case import Suite
 from benchmarks.problems.cases import CASES, FURTHER_CASES, PROBLEMS, TMM, case_called, chosen
 from benchmarks.problems.goals import GOALS_ON_GPUS, Goal, goal_of
+from benchmarks.problems.operators import OPERATORS
 from tc.targets.options import CpuOptions
 from tc.targets.options_json import to_json
 from tests.benchmarks.problems import SEED, SIZES, small
@@ -131,7 +132,8 @@ def test_goals_are_those_of_cases() -> None:
 
 
 def test_cases_are_chosen_by_suite_and_by_name() -> None:
-    assert chosen(Suite) == (*CASES, *FURTHER_CASES)
+    assert chosen(Suite.kernels()) == (*CASES, *FURTHER_CASES)
+    assert chosen([Suite.OPERATORS]) == OPERATORS
     assert {case.name for case in chosen([Suite.LANGUAGE])} == {case.name for case in FURTHER_CASES}
     assert {case.name for case in chosen(Suite, ["gconv", "mlp3"])} == {
         *(f"gconv-{channels}" for channels in (4, 8, 16, 32)),

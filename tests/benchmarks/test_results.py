@@ -34,7 +34,7 @@ def test_a_report_survives_its_file(tmp_path: Path) -> None:
         (
             ("rows", 0, "suite"),
             "ancient",
-            r"Report\.rows\[0\]\.suite must be one of paper, modern, language, got 'ancient'",
+            r"Report\.rows\[0\]\.suite must be one of paper, modern, language, operators, got 'ancient'",
         ),
         (("machine", "cores"), "two", r"Report\.machine\.cores must be a int, got 'two'"),
         (("machine", "cores"), True, r"Report\.machine\.cores must be a int, got True"),

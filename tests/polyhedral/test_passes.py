@@ -200,7 +200,7 @@ def test_the_pipeline_is_literal_lists() -> None:
     names = ["chunk steps", "register tile", "tile", "vectorize", "parallelize", "promote", "unroll"]
     assert [name for name, _ in PASSES] == names
     fills = ["stream fills", "strip fills"]
-    loops = ["localize", "separate tiles", "constant unroll bounds", "separate borders", *fills]
+    loops = ["localize", "separate tiles", "guard tiles", "constant unroll bounds", "separate borders", *fills]
     assert [name for name, _ in LOOP_PASSES] == loops
     prefetches = [f"prefetch {what}" for what in ("gathers", "blocks", "stores", "fills", "copies", "panels")]
     assert [name for name, _ in PREFETCH_PASSES] == prefetches

@@ -18,6 +18,29 @@ TC_LANES_2(atan2) TC_LANES_2(hypot)
 #endif
 #endif
 
+//= tc_byte_word_int32* tc_byte_word_flipped_int32* tc_byte_dot_int32
+// Four bytes in a word, the first one lowest; with their highest bits flipped; and the sum of the products of the bytes of
+// two words, unsigned ones by signed ones.
+static inline int32_t tc_byte_word_int32(int32_t a, int32_t b, int32_t c, int32_t d) {
+  return (int32_t)((uint32_t)(uint8_t)a | (uint32_t)(uint8_t)b << 8 | (uint32_t)(uint8_t)c << 16 | (uint32_t)d << 24);
+}
+static inline int32_t tc_byte_word_flipped_int32(int32_t a, int32_t b, int32_t c, int32_t d) {
+  return (int32_t)((uint32_t)tc_byte_word_int32(a, b, c, d) ^ 0x80808080u);
+}
+static inline int32_t tc_byte_word_int32_at(const void *bytes) {
+  int32_t word;
+  __builtin_memcpy(&word, bytes, sizeof word);
+  return word;
+}
+static inline int32_t tc_byte_word_flipped_int32_at(const void *bytes) {
+  return (int32_t)((uint32_t)tc_byte_word_int32_at(bytes) ^ 0x80808080u);
+}
+static inline int32_t tc_byte_dot_int32(int32_t a, int32_t b) {
+  int32_t sum = 0;
+  for (int i = 0; i < 32; i += 8) sum += (int32_t)((uint32_t)a >> i & 255) * (int8_t)((uint32_t)b >> i & 255);
+  return sum;
+}
+
 //= tc_min_bool tc_min_int* tc_min_uint* tc_max_bool tc_max_int* tc_max_uint*
 #define TC_EXTREMES(name, type)                                                             \
   static inline type tc_min_##name(type a, type b) { return a < b ? a : b; }                \

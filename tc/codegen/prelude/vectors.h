@@ -51,6 +51,48 @@ TC_VECTOR(float64, double, 8)
 TC_MASKED(float64, double, 8, unsigned char, __builtin_ia32_loadupd512_mask, __builtin_ia32_storeupd512_mask)
 #endif
 
+//= tc_int32x* tc_load_int32x* tc_store_int32x* tc_load_part_int32x* tc_store_part_int32x* tc_splat_int32x* < tc_float32x*
+// Vectors of words: tc_int32x16 and narrower ones, with tc_load_int32x16, tc_store_int32x16, tc_load_part_int32x16,
+// tc_store_part_int32x16 and tc_splat_int32x16.
+TC_VECTOR(int32, int32_t, 2) TC_PARTS(int32, int32_t, 2)
+TC_VECTOR(int32, int32_t, 4)
+#ifdef __AVX512VL__
+TC_MASKED(int32, int32_t, 4, unsigned char, __builtin_ia32_loaddqusi128_mask, __builtin_ia32_storedqusi128_mask)
+#else
+TC_PARTS(int32, int32_t, 4)
+#endif
+#ifdef __AVX__
+TC_VECTOR(int32, int32_t, 8)
+#ifdef __AVX512VL__
+TC_MASKED(int32, int32_t, 8, unsigned char, __builtin_ia32_loaddqusi256_mask, __builtin_ia32_storedqusi256_mask)
+#else
+TC_PARTS(int32, int32_t, 8)
+#endif
+#endif
+#ifdef __AVX512F__
+TC_VECTOR(int32, int32_t, 16)
+TC_MASKED(int32, int32_t, 16, unsigned short, __builtin_ia32_loaddqusi512_mask, __builtin_ia32_storedqusi512_mask)
+#endif
+
+//= tc_lanes_add_byte_dot_* < tc_int32x* tc_byte_dot_int32
+// What adds to each word the products of four unsigned bytes and four signed ones.
+#define TC_DOTS(count, ...)                                                                                           \
+  static inline tc_int32x##count tc_lanes_add_byte_dot_int32x##count(tc_int32x##count sum, tc_int32x##count a,        \
+                                                                     tc_int32x##count b) {                            \
+    return (tc_int32x##count)__VA_ARGS__;                                                                             \
+  }
+#ifdef __clang__
+TC_DOTS(4, __builtin_ia32_vpdpbusd128(sum, a, b)) TC_DOTS(8, __builtin_ia32_vpdpbusd256(sum, a, b))
+TC_DOTS(16, __builtin_ia32_vpdpbusd512(sum, a, b))
+#else
+TC_DOTS(4, __builtin_ia32_vpdpbusd_v4si(sum, a, b)) TC_DOTS(8, __builtin_ia32_vpdpbusd_v8si(sum, a, b))
+TC_DOTS(16, __builtin_ia32_vpdpbusd_v16si(sum, a, b))
+#endif
+static inline tc_int32x2 tc_lanes_add_byte_dot_int32x2(tc_int32x2 sum, tc_int32x2 a, tc_int32x2 b) {
+  for (int i = 0; i < 2; i++) sum[i] += tc_byte_dot_int32(a[i], b[i]);
+  return sum;
+}
+
 //= tc_in_memory
 // The array is in memory here: what is used now and then must not take registers from what is used all the time.
 #define tc_in_memory(array) __asm__ volatile("" : "+m"(*(char (*)[sizeof array])array))
@@ -178,7 +220,7 @@ TC_BITS_BETWEEN(float32, float, 16, unsigned short, __builtin_ia32_loadups512_ma
 TC_BITS_BETWEEN(float64, double, 8, unsigned char, __builtin_ia32_loadupd512_mask)
 #endif
 
-//= tc_spread_* tc_lower_* < tc_float32x* tc_float64x*
+//= tc_spread_float* tc_lower_float* < tc_float32x* tc_float64x*
 // One number in all lanes, and its first lanes in a narrower vector.  The assembly keeps compilers from loading the number
 // once and spreading it from there for every width, which takes instructions that the load would do by the way.
 #if defined(__AVX512F__)
@@ -210,6 +252,16 @@ TC_SPREAD(float64, double, 4) TC_LOWER(float64, 4, 2)
 #ifdef __AVX512F__
 TC_SPREAD(float32, float, 16) TC_LOWER(float32, 16, 8) TC_LOWER(float32, 16, 4) TC_LOWER(float32, 16, 2)
 TC_SPREAD(float64, double, 8) TC_LOWER(float64, 8, 4) TC_LOWER(float64, 8, 2)
+#endif
+
+//= tc_spread_int32x* tc_lower_int32x* < tc_int32x* tc_spread_float32x4
+// The same for words: tc_spread_int32x16 and tc_lower_int32x16_x8.
+TC_SPREAD(int32, int32_t, 4) TC_LOWER(int32, 4, 2)
+#ifdef __AVX__
+TC_SPREAD(int32, int32_t, 8) TC_LOWER(int32, 8, 4) TC_LOWER(int32, 8, 2)
+#endif
+#ifdef __AVX512F__
+TC_SPREAD(int32, int32_t, 16) TC_LOWER(int32, 16, 8) TC_LOWER(int32, 16, 4) TC_LOWER(int32, 16, 2)
 #endif
 
 //= TC_TRANSPOSE TC_PART TC_INDEX
@@ -329,6 +381,15 @@ TC_INDEX(float32, int32_t, 8) TC_TRANSPOSE(float32, float, 8, tc_transpose_float
 #endif
 #ifdef __AVX512F__
 TC_INDEX(float32, int32_t, 16) TC_TRANSPOSE(float32, float, 16, tc_transpose_float32x8)
+#endif
+
+//= tc_transpose_int32x* < tc_int32x*
+TC_INDEX(int32, int32_t, 4) TC_PART(int32, int32_t, 4) TC_TRANSPOSE(int32, int32_t, 4, tc_parts_int32)
+#ifdef __AVX__
+TC_INDEX(int32, int32_t, 8) TC_TRANSPOSE(int32, int32_t, 8, tc_transpose_int32x4)
+#endif
+#ifdef __AVX512F__
+TC_INDEX(int32, int32_t, 16) TC_TRANSPOSE(int32, int32_t, 16, tc_transpose_int32x8)
 #endif
 
 //= tc_transpose_float64x* < tc_float64x8

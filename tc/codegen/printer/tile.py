@@ -38,8 +38,8 @@ class Tile:
         self.buffer: Final = buffer
         self.name: Final = name
         self.type: Final = buffer.layout.type
-        if self.type not in (ScalarType.FLOAT32, ScalarType.FLOAT64):
-            raise NotVectorsError(f"{buffer.name} is not of floating point")
+        if self.type not in (ScalarType.FLOAT32, ScalarType.FLOAT64, ScalarType.INT32):
+            raise NotVectorsError(f"vectors of {self.type}")
         moving = [d for d, step in enumerate(buffer.layout.strides) if step == 1 and buffer.layout.shape[d] > 1]
         if len(moving) != 1:
             raise NotVectorsError(f"{buffer.name} has no row of lanes")

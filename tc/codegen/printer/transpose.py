@@ -30,12 +30,12 @@ class Transposition:
 
 
 def copied(body: StatementBody, layouts: Mapping[str, Layout]) -> Read | None:
-    """What the statement copies, if all it does is to copy a number of floating point to another tensor."""
+    """What the statement copies, if all it does is to copy a number to another tensor."""
     value = body.value
     if body.reduction is not None or not isinstance(value, Read) or value.tensor == body.target:
         return None
     types = {layouts[body.target].type, layouts[value.tensor].type, value.type}
-    return value if types in ({ScalarType.FLOAT32}, {ScalarType.FLOAT64}) else None
+    return value if types in ({ScalarType.FLOAT32}, {ScalarType.FLOAT64}, {ScalarType.INT32}) else None
 
 
 def transposed_nest(loop: Loop) -> tuple[Loop, Loop, Instance] | None:

@@ -137,6 +137,12 @@ class VectorStatement:
         """To the tile."""
         body = self.body
         target = self._tile.variable(self._row(body.subscripts), vector)
+        match body.reduction, body.value:
+            case Reduction.ADD, Call("byte_dot", words, _) if self._inside is None:
+                added = (self._vector(own, vector) for own in words)
+                return line("{} = {};", target, self._tile.function("add_byte_dot", vector, target, *added))
+            case _:
+                pass
         if body.reduction is None:
             changed = self._vector(body.value, vector)
         elif body.reduction in _COMPOUND:

@@ -13,6 +13,7 @@ import islpy as isl
 
 from tc.base.frozen import frozen
 from tc.base.types import ScalarType
+from tc.language.program.program import Call, Expression
 from tc.language.program.specialization import Layout
 from tc.polyhedral.analysis.reads import value_reads
 from tc.polyhedral.analysis.strides import greatest_stride
@@ -30,6 +31,7 @@ _MOST_VECTORS: Final = 4
 _MOST_ROWS: Final = 16
 # The costs of tiles are known no better than this.
 _AS_CHEAP: Final = 1.005
+_FLOATING: Final = (ScalarType.FLOAT32, ScalarType.FLOAT64)
 
 
 @frozen
@@ -82,7 +84,7 @@ def choose_microkernel(
     """
     body = statement.body
     type = layouts[body.target].type
-    if not statement.accumulates or type not in (ScalarType.FLOAT32, ScalarType.FLOAT64):
+    if not statement.accumulates or not (type in _FLOATING or _is_dot(body.value)):
         return None
     if any(read.tensor == body.target for read in value_reads(body)):
         return None
@@ -98,6 +100,11 @@ def choose_microkernel(
     if best is None or best[0] >= costs.plain():
         return None
     return best[1]
+
+
+def _is_dot(value: Expression) -> bool:
+    """Whether a value is one that processors add to words of a vector in one instruction."""
+    return isinstance(value, Call) and value.function == "byte_dot"
 
 
 def _best(candidates: Sequence[tuple[float, MicroKernel]], costs: TileCosts) -> tuple[float, MicroKernel] | None:

@@ -223,7 +223,7 @@ class TileCosts:
                 return _Read(vectors, vectors * cost, _COPY * copies)
             cost = _LOAD if self._aligned(steps, lane) else _UNALIGNED
             return _Read(vectors, vectors * (cost + (_STRANGE if _are_far(strides) else 0.0)))
-        if position in self.copied[lane] and not self._skips(position, lane):
+        if self.packable[position] and not self._skips(position, lane):
             return _Read(vectors, vectors * _LOAD, _PACK * copies)
         return _Read(0, distinct * sizes[lane] * _GATHER)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tc.base.frozen import frozen
-from tc.language.program.program import Expression
+from tc.language.program.affine_form import affine_form
+from tc.language.program.program import Expression, IteratorReference
 
 
 @frozen
@@ -16,5 +17,13 @@ class PulledStatement:
     iterators: Mapping[str, Expression]
 
     def __str__(self) -> str:
-        values = ", ".join(f"{name} = {value}" for name, value in self.iterators.items())
-        return f"{self.name}: {values}"
+        return f"{self.name}: " + ", ".join(f"{name} = {_text(value)}" for name, value in self.iterators.items())
+
+
+def _text(value: Expression) -> str:
+    """An affine expression of iterators."""
+    form = affine_form(value)
+    parts = [(term.name, own) for term, own in form.factors.items() if isinstance(term, IteratorReference)]
+    terms = [f"{'-' if own < 0 else '+'} {'' if abs(own) == 1 else f'{abs(own)}*'}{name}" for name, own in parts]
+    terms += [f"{'-' if form.constant < 0 else '+'} {abs(form.constant)}"] if form.constant else []
+    return " ".join(terms).removeprefix("+ ")

@@ -16,7 +16,7 @@ from tc.polyhedral.cpu.microkernel import MicroKernel, Surroundings, choose_micr
 from tc.polyhedral.cpu.tile_cost import vector_widths
 from tc.polyhedral.ir.scop import Scop, ScopStatement, build_scop, layouts_of
 from tc.targets.machine import VectorUnit
-from tests.polyhedral.support import GRADIENT, MATMUL, TRANSPOSED, TRIANGLE, specialized
+from tests.polyhedral.support import MATMUL, TRANSPOSED, specialized
 
 Shapes = tuple[tuple[int, ...], ...]
 NOTHING: Final[Mapping[str, int]] = MappingProxyType({})
@@ -26,6 +26,20 @@ BATCHED = "def bmm(float(B,M,K) X, float(B,K,N) Y) -> (Z) { Z(b,m,n) +=! X(b,m,k
 CONVOLUTION = """
 def conv(float(N,C,H,W) X, float(F,C,KH,KW) K) -> (O) { O(n,f,h,w) +=! X(n,c,h+p,w+q) * K(f,c,p,q) }
 """
+SAME = """
+def same(float(N,C,H,W) X, float(F,C,3,3) K) -> (O) {
+    O(n,f,h,w) +=! X(n,c,h+p-1,w+q-1) * K(f,c,p,q) where h in 0:H, w in 0:W, h+p-1 in 0:H, w+q-1 in 0:W
+}"""
+HALVED = """
+def halved(float(N,C,H,W) X, float(C,3,3) K) -> (O) {
+    O(n,c,h,w) +=! X(n,c,2*h+p-1,2*w+q-1) * K(c,p,q) where h in 0:H/2, w in 0:W/2, 2*h+p-1 in 0:H, 2*w+q-1 in 0:W
+}"""
+PHASES = """
+def phases(float(N,C,H,W) X, float(C,F,4,4) K) -> (O) {
+    O(n,f,2*u+r,2*v+s) +=! X(n,c,u-p,v-q) * K(c,f,2*p+r+1,2*q+s+1)
+        where u in 0:H, v in 0:W, r in 0:2, s in 0:2, p in -1:2, q in -1:2, u-p in 0:H, v-q in 0:W,
+              2*p+r+1 in 0:4, 2*q+s+1 in 0:4
+}"""
 DOUBLE = MATMUL.replace("float", "double")
 PRODUCTS: tuple[tuple[str, Shapes], ...] = (
     (MATMUL, ((128, 256), (256, 512))),
@@ -209,17 +223,30 @@ def test_the_same_question_has_the_same_answer() -> None:
 @pytest.mark.parametrize(
     ("text", "shapes"),
     [
-        (TRIANGLE, ((600,),)),
-        (GRADIENT, ((500,), (300,))),
         (MATMUL.replace("float", "int32"), ((128, 256), (256, 512))),
         (MATMUL.replace("float", "int8"), ((128, 256), (256, 512))),
         ("def total(float(N,M) X) -> (S) { S +=! X(i,j) }", ((100, 100),)),
         (MATMUL, ((128, 1), (1, 512))),
     ],
-    ids=["triangle", "other bounds", "int32", "int8", "no independent loop", "a single step"],
+    ids=["int32", "int8", "no independent loop", "a single step"],
 )
 def test_there_is_no_tile(text: str, shapes: Shapes) -> None:
     assert all(chosen(text, shapes, unit) is None for unit in UNITS)
+
+
+def test_lanes_with_conditions_read_along_memory() -> None:
+    for unit in UNITS:
+        found = chosen(SAME, ((2, 24, 30, 30), (40, 24, 3, 3)), unit)
+        assert found is not None
+        assert found.lane == "f"  # those of the image have conditions, and K is packed
+        strided = chosen(HALVED, ((2, 24, 30, 30), (24, 3, 3)), unit)
+        assert strided is None or strided.lane != "w"
+
+
+def test_phases_are_not_in_one_tile() -> None:
+    found = chosen(PHASES, ((2, 24, 16, 16), (24, 40, 4, 4)), UNITS[0])
+    assert found is not None
+    assert all(found.sizes.get(name, 1) == 1 for name in ("r", "s"))
 
 
 def test_vectors_of_one_lane_make_no_tile() -> None:

@@ -12,7 +12,6 @@ import pytest
 
 import tc
 from tc.base.proof import Proof
-from tc.polyhedral.generate.separate_counts import separate_counts
 from tc.polyhedral.gpu.promotion import promote_temporaries, promote_to_lanes
 from tc.polyhedral.ir.loops import (
     Allocation,
@@ -27,6 +26,7 @@ from tc.polyhedral.ir.loops import (
     LoopKind,
     LoopTree,
 )
+from tc.polyhedral.separate.separate_counts import separate_counts
 from tests.mutants.judge import Given, is_right
 
 SUMS = "def sums(float(M,N) X) -> (O) { O(m) +=! X(m,n) }"

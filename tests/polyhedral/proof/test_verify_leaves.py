@@ -13,7 +13,6 @@ import pytest
 from tc.base.errors import VerificationError
 from tc.compiler import translate
 from tc.polyhedral.execution.loop_execution import loop_execution
-from tc.polyhedral.generate.separate_counts import separate_counts
 from tc.polyhedral.ir.counterexample import Violation
 from tc.polyhedral.ir.loops import (
     Allocation,
@@ -30,6 +29,7 @@ from tc.polyhedral.ir.loops import (
 )
 from tc.polyhedral.ir.scop import Scop
 from tc.polyhedral.proof.verify_leaves import check_leaves
+from tc.polyhedral.separate.separate_counts import separate_counts
 from tc.targets.options import GpuOptions, ScheduleOptions
 from tc.targets.target import parse_target
 from tests.polyhedral.support import MATMUL, specialized

@@ -14,7 +14,6 @@ from tc.base.proof import Proof
 from tc.polyhedral.execution.barriers import Place, barriers_along
 from tc.polyhedral.execution.execution import Execution
 from tc.polyhedral.execution.loop_execution import follow_path, frame_of_path, loop_execution, loop_paths
-from tc.polyhedral.generate.separate_counts import separate_counts
 from tc.polyhedral.ir.counterexample import Violation
 from tc.polyhedral.ir.loops import (
     Allocation,
@@ -35,6 +34,7 @@ from tc.polyhedral.proof.conflicts import Meeting
 from tc.polyhedral.proof.demands import Demands
 from tc.polyhedral.proof.verify import prove
 from tc.polyhedral.proof.verify_threads import check_threads
+from tc.polyhedral.separate.separate_counts import separate_counts
 from tests.gpu_cases import OPTIONS as EMULATED
 from tests.gpu_cases import check
 from tests.mutants.mistakes import dropping

@@ -95,8 +95,9 @@ class Plan:
     ``recurrences``: which linear ones are in parts, before all else.  ``scans``: what grows is computed as a scan, and
     how, before anything is split.  ``shares``: how scatters are shared.  ``counts``: indices that are declared distinct
     are counted, and checked.  ``deterministic``: atomic updates do not depend on their order.  ``transposes``: operands
-    that products read across memory are transposed.  ``pulls``: reductions are in pull form.  ``chunks``: the
-    temporaries that hold what leaves a block for a chunk of its steps.
+    that products read across memory are transposed.  ``pulls``: reductions are in pull form.  ``dots``: products
+    of bytes are dot products of words.  ``chunks``: the temporaries that hold what leaves a block for a chunk of its
+    steps.
     """
 
     groups: tuple[Group, ...] = ()
@@ -108,6 +109,7 @@ class Plan:
     deterministic: bool = True
     transposes: bool = False
     pulls: bool = False
+    dots: bool = False
     chunks: tuple[Contraction, ...] = ()
 
     @property

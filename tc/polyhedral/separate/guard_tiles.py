@@ -79,7 +79,10 @@ class _Guarding:
         whole: LoopTree = rows[-1].body
         some: LoopTree = rows[-1].body
         fits: list[IndexExpression] = []
-        for row, (least, most) in reversed(list(zip(rows, self.ends(path, rows), strict=True))):
+        ends = self.ends(path, rows)
+        if not ends:
+            return nest
+        for row, (least, most) in reversed(list(zip(rows, ends, strict=True))):
             if most - least >= (_MOST_LANES if row.kind is LoopKind.VECTOR else _MOST_ROWS):
                 return nest
             first, last, iterator = IndexLiteral(least), IndexLiteral(most), IndexVariable(row.iterator)
@@ -89,14 +92,14 @@ class _Guarding:
             some = replace(row, lower=first, upper=last, body=Guard(_all(each), some, None) if each else some)
         return Guard(_all(fits), whole, some)
 
-    def ends(self, path: tuple[Step, ...], rows: list[Loop]) -> Iterator[tuple[int, int]]:
-        """The least and the greatest value of the iterator of every row, in all steps."""
+    def ends(self, path: tuple[Step, ...], rows: list[Loop]) -> list[tuple[int, int]]:
+        """The least and the greatest value of the iterator of every row, in all steps; nothing where there are none."""
         inner = (*path, *rows)
         points = follow_path(inner, frame_of_path(inner, self.context, self.sizes)).points
         outside = points.dim(isl.dim_type.set) - len(rows)
-        for position in range(outside, outside + len(rows)):
-            least, most = points.dim_min_val(position), points.dim_max_val(position)
-            yield int(least.to_python()), int(most.to_python())
+        places = () if points.is_empty() else range(outside, outside + len(rows))
+        values = ((points.dim_min_val(n), points.dim_max_val(n)) for n in places)
+        return [(int(least.to_python()), int(most.to_python())) for least, most in values]
 
 
 def _above(value: IndexExpression, lower: IndexExpression, least: int) -> Iterator[IndexExpression]:

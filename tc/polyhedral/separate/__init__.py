@@ -1,0 +1,1 @@
+"""Index-set splitting of loops: full and partial tiles, insides and borders."""
