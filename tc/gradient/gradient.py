@@ -49,7 +49,7 @@ from tc.language.program.program import (
     reads_in,
     walk,
 )
-from tc.language.program.written_elements import scatters
+from tc.language.program.written_elements import is_scatter, scatters
 from tc.language.prove.named_extents import extents_in_sizes, has_named_extent
 
 
@@ -290,7 +290,10 @@ class Sweep:
             if own in waiting:
                 del waiting[own]
                 tensor = self.workspace.tensors[own]
-                if statement.reduction is Reduction.ADD and reaches_all(statement, tensor, self._sized()):
+                # The extent of what is scattered to follows from other writes where there are any.
+                known = not is_scatter(statement) or [s.target for s in statements].count(own) == 1
+                adds = statement.reduction is Reduction.ADD
+                if known and adds and reaches_all(statement, tensor, self._sized()):
                     found.append(_begun(statement))
                     continue
                 found.append(self._zero(tensor))

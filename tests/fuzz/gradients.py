@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 import tc
+from tc.base.errors import TooLargeError
 from tc.base.types import ScalarType
 from tc.language.program.program import Role, Statement
 from tc.language.program.written_elements import scatters
@@ -191,6 +192,8 @@ def found_of(seed: int, number: int) -> Found:
         signal.alarm(_LIMIT)
         try:
             found = check(recipe)
+        except TooLargeError:
+            found = Found("undecided", "the oracle would need too much memory")
         except _TooLate:
             found = Found("undecided", f"the oracle takes longer than {_LIMIT} s")
         except tc.RangeError as error:

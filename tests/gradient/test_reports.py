@@ -199,3 +199,15 @@ def test_what_comes_in_has_extents_of_its_own() -> None:
     text = str(tc.define("def f(double(N) x) -> (y) { y(i % N) += x(i) * x(i) }").single().gradient())
     assert "float64(y0) y, float64(y0) d_y" in text
     assert "==" not in text
+
+
+def test_what_data_choose_beside_a_part_of_a_tensor_has_all_of_its_elements() -> None:
+    f = tc.define("""
+    def f(double(M,M) B, int32(H) C, double(N) A) -> (I, W) {
+        W(j) = B(j % 3, j) + A(j)
+        I(m,l) = exp(B(C(m), l))
+    }""").single()
+    rng = np.random.default_rng(0)
+    given = {"B": rng.standard_normal((5, 5)), "C": np.array([4, 0, 4], np.int32), "A": rng.standard_normal(2)}
+    assert_derivatives(f, given)
+    assert as_array(f.gradient("B")(*given.values(), np.ones((3, 5)), np.ones(2))).shape == (5, 5)

@@ -74,10 +74,10 @@ TC_VECTOR(int32, int32_t, 16)
 TC_MASKED(int32, int32_t, 16, unsigned short, __builtin_ia32_loaddqusi512_mask, __builtin_ia32_storedqusi512_mask)
 #endif
 
-//= tc_lanes_add_byte_dot_* < tc_int32x* tc_byte_dot_int32
+//= tc_add_byte_dot_* < tc_int32x* tc_byte_dot_int32
 // What adds to each word the products of four unsigned bytes and four signed ones.
 #define TC_DOTS(count, ...)                                                                                           \
-  static inline tc_int32x##count tc_lanes_add_byte_dot_int32x##count(tc_int32x##count sum, tc_int32x##count a,        \
+  static inline tc_int32x##count tc_add_byte_dot_int32x##count(tc_int32x##count sum, tc_int32x##count a,        \
                                                                      tc_int32x##count b) {                            \
     return (tc_int32x##count)__VA_ARGS__;                                                                             \
   }
@@ -88,7 +88,7 @@ TC_DOTS(16, __builtin_ia32_vpdpbusd512(sum, a, b))
 TC_DOTS(4, __builtin_ia32_vpdpbusd_v4si(sum, a, b)) TC_DOTS(8, __builtin_ia32_vpdpbusd_v8si(sum, a, b))
 TC_DOTS(16, __builtin_ia32_vpdpbusd_v16si(sum, a, b))
 #endif
-static inline tc_int32x2 tc_lanes_add_byte_dot_int32x2(tc_int32x2 sum, tc_int32x2 a, tc_int32x2 b) {
+static inline tc_int32x2 tc_add_byte_dot_int32x2(tc_int32x2 sum, tc_int32x2 a, tc_int32x2 b) {
   for (int i = 0; i < 2; i++) sum[i] += tc_byte_dot_int32(a[i], b[i]);
   return sum;
 }

@@ -141,6 +141,10 @@ class Tile:
         """A builtin of two numbers in every lane."""
         return call(f"tc_lanes_{name}_{self.type}x{vector.width}", *arguments)
 
+    def add_byte_dot(self, vector: Vector, *words: Fragment) -> Fragment:
+        """A vector of sums, and in every lane the dot product of the bytes of two words added to it."""
+        return call(f"tc_add_byte_dot_{self.type}x{vector.width}", *words)
+
     def _type(self, vector: Vector) -> Fragment:
         return named(f"tc_{self.type}x{vector.width}")
 

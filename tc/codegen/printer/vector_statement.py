@@ -140,7 +140,7 @@ class VectorStatement:
         match body.reduction, body.value:
             case Reduction.ADD, Call("byte_dot", words, _) if self._inside is None:
                 added = (self._vector(own, vector) for own in words)
-                return line("{} = {};", target, self._tile.function("add_byte_dot", vector, target, *added))
+                return line("{} = {};", target, self._tile.add_byte_dot(vector, target, *added))
             case _:
                 pass
         if body.reduction is None:

@@ -104,7 +104,7 @@ def test_the_greatest_products_do_not_saturate() -> None:
 
 def test_processors_with_the_instruction_use_it() -> None:
     text = tc.define(ROWS).single().compile((64, 128), (64, 128), target=VNNI).source
-    assert "tc_lanes_add_byte_dot_int32x16(" in text
+    assert "tc_add_byte_dot_int32x16(" in text
     assert "tc_byte_word_int32_at(&t_A[" in text
     assert "byte_dot" not in tc.define(ROWS).single().compile((64, 128), (64, 128), target="cpu:x86-64-v4").source
 
