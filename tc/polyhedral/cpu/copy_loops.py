@@ -42,7 +42,8 @@ def copy_loops(
         along = replace(last, function=_function(_local(copy, depth + order[-1])))
         if lanes and _step(along, copy, layouts) == 1:
             last = replace(last, kind=LoopKind.VECTOR)
-        members = (*(member for member in outer if extent_of(member.function, own) > 1), last)
+        walked = linearize_last(tuple(outer), (copy,), layouts, 0)
+        members = (*(member for member in walked if extent_of(member.function, own) > 1), last)
     elif registers:
         # Rows that lie side by side in the tensor stand next to the lanes, so that they can be stored as columns.
         outer.sort(key=lambda m: (extent_of(m.function, own) > 1, _step(m, copy, layouts) == 1))

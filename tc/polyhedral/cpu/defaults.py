@@ -55,6 +55,12 @@ def default_sizes(scop: Scop, *, packs: bool) -> ChooseCuts:
     return choose
 
 
+def _whole_pieces(extent: int, size: int) -> int:
+    """The nearest size of pieces of which there is a whole number, if one is near: copies of such ones are one loop."""
+    near = [own for own in range(-(-2 * size // 3), 3 * size // 2 + 1) if extent % own == 0]
+    return min(near, key=lambda own: abs(own - size), default=size)
+
+
 def _only(scop: Scop, name: str) -> isl.UnionSet:
     return isl.UnionSet.from_set(scop.statement(name).domain)
 
@@ -155,10 +161,11 @@ class _Rule:
         for member in members:
             size = registers.get(iterator_of(member.function, self.statement.body), 0)
             extent = extent_of(member.function, own)
-            if is_register(member) or (not member.coincident and (len(carried) > 1 or not self.packs)):
+            if is_register(member) or (not member.coincident and (member is not carried[0] or not self.packs)):
                 sizes.append(0)
             elif not member.coincident:
-                sizes.append(STEPS)
+                # Of several loops over terms, the outermost one is cut, so that a piece has as many in all.
+                sizes.append(_whole_pieces(extent, max(1, STEPS * extent // terms)))
             else:
                 sizes.append(min(extent, max(1, PANEL // max(size, 1))))
         return tuple(sizes)

