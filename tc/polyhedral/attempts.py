@@ -14,6 +14,7 @@ from tc.base.decision import Decision
 from tc.base.errors import OptionsError
 from tc.base.frozen import frozen
 from tc.language.program.specialization import Specialization
+from tc.polyhedral.cpu.part_sums import PARTS, part_sums
 from tc.polyhedral.cpu.row_blocks import row_blocks
 from tc.polyhedral.generate.obstacles import DivergentSteps, InBuffers, LongSums, MissingInstances, Obstacle
 from tc.polyhedral.gpu.mapping.split_plan import Group, Plan, plan_split
@@ -94,7 +95,9 @@ def plan_of(
             # Explicit sizes of tiles are those of the loops of the program.
             joins = options.schedule.tile is None and options.schedule.fusion is not Fusion.MINIMAL
             blocks = row_blocks(specialization) if joins else {}
-            groups = tuple(Group(blocks=count, among=names) for count, names in blocks.items())
+            parts = {PARTS: few} if joins and (few := part_sums(specialization)) else {}
+            together = (*blocks.items(), *parts.items())
+            groups = tuple(Group(blocks=count, among=names) for count, names in together)
             plan = Plan(groups, transposes=options.packed_operands > 0, pulls=True, dots=machine.byte_dots)
             cores = options.threads or machine.cores
             # Processors mispredict which elements are an owner's: of single elements, that costs more than it gains.

@@ -7,17 +7,21 @@ strides that are numbers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
+from itertools import permutations
 
 import islpy as isl
 
+from tc.grammar.syntax import BinaryOperator
 from tc.language.isl.affine import parameter_name
 from tc.language.isl.pieces import functions_of
 from tc.language.program.affine_form import coefficient
 from tc.language.program.extent import Choice, Extent
 from tc.language.program.program import (
+    Binary,
     Expression,
+    Literal,
     Read,
     iterators_in,
 )
@@ -72,12 +76,47 @@ def stride(subscripts: tuple[Expression, ...], layout: Layout, iterator: str) ->
     Nor is it where it depends on open sizes.
     """
     total = 0
-    for subscript, step in zip(subscripts, layout.steps, strict=True):
+    parts = tuple(zip(subscripts, layout.steps, strict=True))
+    for subscript, step in parts:
         factor = coefficient(subscript, iterator)
-        if factor is None or (factor and not isinstance(step, int)):
+        if factor is None:
+            whole = _end_to_end(parts)
+            return None if whole is None else _stride(whole, iterator)
+        if factor and not isinstance(step, int):
             return None
         total += factor * step if isinstance(step, int) else 0
     return total
+
+
+def _stride(parts: Iterable[tuple[Expression, int]], iterator: str) -> int | None:
+    total = 0
+    for subscript, step in parts:
+        factor = coefficient(subscript, iterator)
+        if factor is None:
+            return None
+        total += factor * step
+    return total
+
+
+def _end_to_end(parts: Sequence[tuple[Expression, int | OpenStride]]) -> list[tuple[Expression, int]] | None:
+    """The subscripts with what was divided in the place of a quotient and the remainder of rows that lie end to end.
+
+    None where nothing is so, or a stride is open.
+    """
+    found = [(subscript, step) for subscript, step in parts if isinstance(step, int)]
+    if len(found) < len(parts):
+        return None
+    for (quotient, far), (remainder, near) in permutations(found, 2):
+        match quotient, remainder:
+            case (
+                Binary(BinaryOperator.DIVIDE, whole, Literal(size)),
+                Binary(BinaryOperator.REMAINDER, also, Literal(row)),
+            ) if whole == also and size == row and far == int(size) * near:
+                rest = [own for own in found if own not in ((quotient, far), (remainder, near))]
+                return [*rest, (whole, near)]
+            case _:
+                pass
+    return None
 
 
 def greatest_stride(subscripts: tuple[Expression, ...], layout: Layout, iterator: str) -> int | None:
