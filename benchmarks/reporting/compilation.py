@@ -10,7 +10,7 @@ from benchmarks.measuring.contender import Contender
 from benchmarks.reporting.results import Report
 
 _PASSES: Final = (
-    *("register tile", "tile", "vectorize", "parallelize", "chunk steps", "promote", "unroll"),
+    *("distribute products", "register tile", "tile", "vectorize", "parallelize", "chunk steps", "promote", "unroll"),
     *(
         "linearize rows",
         "part nests",

@@ -8,6 +8,7 @@ from typing import Final, TypeAlias, TypeVar
 from tc.polyhedral.analysis.ranges import size_ranges
 from tc.polyhedral.cpu.chunk_steps import chunk_steps
 from tc.polyhedral.cpu.defaults import default_sizes
+from tc.polyhedral.cpu.distribute_products import distribute_products
 from tc.polyhedral.cpu.parallelize import parallelize_tree
 from tc.polyhedral.cpu.promote import Room, promote_tree
 from tc.polyhedral.cpu.register_tile import default_tile, explicit_tile, register_tile_tree
@@ -78,6 +79,11 @@ def _register_tile(tree: ScheduleTree, scop: Scop, options: CpuOptions, machine:
     return register_tile_tree(tree, scop, choose, lanes=options.vectorize, tiles=tiles), scop
 
 
+def _distribute_products(tree: ScheduleTree, scop: Scop, options: CpuOptions, _machine: CpuMachine) -> State:
+    together = options.schedule.fusion is Fusion.MAXIMAL
+    return (tree if together else distribute_products(tree, scop)), scop
+
+
 def _chunk_steps(tree: ScheduleTree, scop: Scop, options: CpuOptions, machine: CpuMachine) -> State:
     return chunk_steps(tree, scop, options.threads or machine.cores), scop
 
@@ -128,6 +134,7 @@ REGISTER_TILE: Final = "register tile"
 MAP: Final = "map"
 
 PASSES: Final[Passes[ScheduleTree, CpuOptions, CpuMachine]] = (
+    ("distribute products", _distribute_products),
     ("chunk steps", _chunk_steps),
     (REGISTER_TILE, _register_tile),
     ("tile", _tile),

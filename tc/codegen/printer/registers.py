@@ -39,10 +39,14 @@ from tc.polyhedral.ir.loops import (
 
 
 class RegisterPrinter:
-    """Prints the body of one allocation whose buffer is a register tile; NotVectorsError where it is none."""
+    """Prints the body of one allocation whose buffer is a register tile; NotVectorsError where it is none.
 
-    def __init__(self, trees: TreePrinter, buffer: Buffer) -> None:
+    ``outer``: prints the one around it, of another tile, which what touches only that is left to.
+    """
+
+    def __init__(self, trees: TreePrinter, buffer: Buffer, outer: RegisterPrinter | None = None) -> None:
         self._trees: Final = trees
+        self._outer: Final = outer
         self._context: Final = trees.context
         self._tile: Final = Tile(buffer, str(trees.context.pointer(buffer.name)), trees.context.vector_bytes)
         self._uses_array = False
@@ -75,6 +79,16 @@ class RegisterPrinter:
 
     def _tree(self, tree: LoopTree, scope: Scope, known: Mapping[str, int], *, repeated: bool) -> Printed:
         """A part of the body; ``known``: iterators of unrolled loops; ``repeated``: a printed loop stands around."""
+        if self._outer is None or not self._outer.touches(tree):
+            return self._own_tree(tree, scope, known, repeated=repeated)
+        if not self.touches(tree):
+            return self._outer._tree(tree, scope, known, repeated=repeated)
+        if isinstance(tree, Loop) and tree.kind not in (LoopKind.REGISTER, LoopKind.VECTOR):
+            raise NotVectorsError("a loop over the terms of two tiles")
+        return self._own_tree(tree, scope, known, repeated=repeated)
+
+    def _own_tree(self, tree: LoopTree, scope: Scope, known: Mapping[str, int], *, repeated: bool) -> Printed:
+        """A part that is not left to what prints another tile."""
         match tree:
             case Block(children):
                 return one_after_another(
@@ -91,7 +105,7 @@ class RegisterPrinter:
             case Loop(kind=LoopKind.VECTOR):
                 return self._lane_loop(tree, scope, known, repeated=repeated)
             case Loop():
-                if self._touches(tree.body):
+                if self.touches(tree.body):
                     return self._repeating_loop(tree, scope, known)
                 return self._trees.tree(tree, spelled(scope, known))
             case Guard(condition, then, otherwise):
@@ -101,8 +115,10 @@ class RegisterPrinter:
                     other = self._tree(otherwise, scope.behind(printed.facts), known, repeated=repeated)
                     printed += other.braced(ELSE)
                 return printed
+            case Allocation(buffer, body) if self.touches(tree) and not known and not repeated and self._outer is None:
+                return RegisterPrinter(self._trees, buffer, self).print(body, scope).braced()
             case Allocation() | Leaf():
-                if self._touches(tree):
+                if self.touches(tree):
                     raise NotVectorsError(f"{self._tile.buffer.name} is used outside of its lanes")
                 return self._trees.tree(tree, spelled(scope, known))
             case _:
@@ -128,7 +144,7 @@ class RegisterPrinter:
         return printed
 
     def _lane_loop(self, loop: Loop, scope: Scope, known: Mapping[str, int], *, repeated: bool) -> Printed:
-        if not self._touches(loop.body):
+        if not self.touches(loop.body):
             return self._trees.tree(loop, spelled(scope, known))
         instance, inside = lanes_in_use(loop)
         if loop.step != 1:
@@ -140,6 +156,8 @@ class RegisterPrinter:
         widest = vectors[0] if ragged else None
         statement = VectorStatement(self._context, self._tile, loop, instance, scope, known, widest, inside)
         try:
+            if self._outer is not None and self._outer.touches(loop):
+                raise NotVectorsError("rows of two tiles")
             printed = one_after_another(vectors, scope, lambda vector, _: statement.print(vector))
             return (statement.spread() + printed).braced() if ragged else printed
         except NotVectorsError:
@@ -161,9 +179,21 @@ class RegisterPrinter:
         self._uses_array = True
         tile, vectors = self._tile, self._used(loop, known)
         stored = together(tile.to_array(row, vector) for row in statement.rows_read() for vector in vectors)
+        if self._outer is not None and self._outer.touches(loop):
+            stored += self._outer.rows_in_array(loop, scope, known)
         printed = self._trees.tree(loop, spelled(scope, known))
         changed = [statement.row()] if statement.body.target == tile.buffer.name else []
         return stored + printed + together(tile.from_array(row, vector) for row in changed for vector in vectors)
+
+    def rows_in_array(self, loop: Loop, scope: Scope, known: Mapping[str, int]) -> Printed:
+        """Brings the rows that a loop over lanes reads to the array; NotVectorsError where it changes the tile."""
+        instance, _ = lanes_in_use(loop)
+        statement = VectorStatement(self._context, self._tile, loop, instance, scope, known)
+        if statement.body.target == self._tile.buffer.name:
+            raise NotVectorsError("rows that another tile changes")
+        self._uses_array = True
+        rows, vectors = statement.rows_read(), self._used(loop, known)
+        return together(self._tile.to_array(row, vector) for row in rows for vector in vectors)
 
     def _turned_rows(self, loop: Loop, scope: Scope, known: Mapping[str, int]) -> Printed | None:
         """Rows that are columns in memory: through the array, by the call for transpositions."""
@@ -186,7 +216,7 @@ class RegisterPrinter:
             moved += [move(row, vector) for vector in self._used(nest[1], here)]
         return together((*moved, called) if stores else (called, *moved))
 
-    def _touches(self, tree: LoopTree) -> bool:
+    def touches(self, tree: LoopTree) -> bool:
         """Whether an instance inside accesses the tile."""
         return _touches(tree, self._tile.buffer.name, self._context.bodies)
 
