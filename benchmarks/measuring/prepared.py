@@ -162,13 +162,13 @@ def _prepare_jax(problem: Problem, arguments: Sequence[Array]) -> Prepared | Ref
     import jax
 
     from benchmarks.peers.jax_calls import CALLS
+    from benchmarks.peers.jax_operators import OPERATORS
 
-    if problem.name not in CALLS:
-        return Refused("it is not written in JAX here")
     jax.config.update("jax_default_matmul_precision", "highest")
     given = [a if isinstance(a, int) else jax.numpy.asarray(a) for a in problem.arrange(*arguments)]
     static = tuple(position for position, argument in enumerate(given) if isinstance(argument, int))
-    function: Callable[..., object] = jax.jit(CALLS[problem.name], static_argnums=static)
+    call = CALLS.get(problem.name) or OPERATORS[problem.name]
+    function: Callable[..., object] = jax.jit(call, static_argnums=static)
     # On a GPU it works on streams that only it knows.
     wait: Callable[[object], object] = jax.block_until_ready
     return Prepared(lambda: wait(function(*given)), lambda: _as_numpy(function(*given)))

@@ -73,3 +73,21 @@ def test_ours_and_pytorch(name: str) -> None:
     theirs = [(part.float() if part.dtype == torch.bfloat16 else part).numpy() for part in parts]
     deviation = deviation_of_peer(theirs, expected)
     assert not isinstance(deviation, Refused), deviation
+
+
+@pytest.mark.parametrize("name", every(8, PROBLEMS))
+def test_jax(name: str) -> None:
+    jax = pytest.importorskip("jax")
+    from benchmarks.peers.jax_operators import OPERATORS as CALLS
+
+    own = problem(name)
+    sizes = {size: OTHERS.get(name, {}).get(size, SIZES[size]) for size in own.comprehension.program.sizes}
+    arguments = own.arguments(sizes, 3)
+    expected = list(own.comprehension.oracle(*arguments.values()).values())
+    found = jax.jit(CALLS[name])(*map(jax.numpy.asarray, arguments.values()))
+    parts = [
+        np.ascontiguousarray(np.asarray(part).astype(np.float64))
+        for part in (found if isinstance(found, tuple) else (found,))
+    ]
+    deviation = deviation_of_peer(parts, expected)
+    assert not isinstance(deviation, Refused), deviation
