@@ -63,7 +63,7 @@ _SHORT_WINDOW: Final = 4
 # Registers in which compilers keep elements that several steps of a sliding window read.
 _SLIDING: Final = 7
 # Points of an iteration domain that are counted.
-_MOST_COUNTED: Final = 4096
+_MOST_COUNTED: Final = 1024
 # Conditions that more than this part of all points meet are those of borders, which cost as much as they save.
 _AT_BORDERS: Final = 0.8
 
@@ -403,7 +403,9 @@ def _densities(domain: isl.Set, names: Sequence[str]) -> tuple[dict[str, float],
             int(own.dim_max_val(n).to_python()) - int(own.dim_min_val(n).to_python()) + 1 for n in range(len(group))
         ]
         whole = math.prod(extents)
-        count = _count(own) if whole <= _MOST_COUNTED else whole
+        # Of open sizes there are too many points to count.
+        counted = whole <= _MOST_COUNTED and not own.involves_dims(isl.dim_type.param, 0, own.dim(isl.dim_type.param))
+        count = _count(own) if counted else whole
         if count >= _AT_BORDERS * whole:
             found |= {names[n]: 1.0 for n in group}
             continue

@@ -90,15 +90,17 @@ class _Guarding:
             each = [*_above(iterator, row.lower, least), *_below(iterator, row.upper, most)]
             whole = replace(row, lower=first, upper=last, body=whole)
             some = replace(row, lower=first, upper=last, body=Guard(_all(each), some, None) if each else some)
-        return Guard(_all(fits), whole, some)
+        return Guard(_all(fits), whole, some) if fits else whole
 
     def ends(self, path: tuple[Step, ...], rows: list[Loop]) -> list[tuple[int, int]]:
-        """The least and the greatest value of the iterator of every row, in all steps; nothing where there are none."""
+        """The least and the greatest value of the iterator of every row, in all steps; nothing where it has none."""
         inner = (*path, *rows)
         points = follow_path(inner, frame_of_path(inner, self.context, self.sizes)).points
         outside = points.dim(isl.dim_type.set) - len(rows)
         places = () if points.is_empty() else range(outside, outside + len(rows))
-        values = ((points.dim_min_val(n), points.dim_max_val(n)) for n in places)
+        values = [(points.dim_min_val(n).ceil(), points.dim_max_val(n).floor()) for n in places]
+        if not all(least.is_int() and most.is_int() for least, most in values):
+            return []
         return [(int(least.to_python()), int(most.to_python())) for least, most in values]
 
 

@@ -107,3 +107,12 @@ def test_lanes_with_conditions_are_in_vectors() -> None:
     text = source(DEPTHWISE, ((4, 64, 14, 14), (64, 3, 3)))
     assert "tc_load_between_float32x16(" in text
     assert "tc_between_float32x16(" in text
+
+
+def test_images_of_any_size() -> None:
+    f = tc.define(SAME).single()
+    kernel = f.compile((tc.dynamic(64), 8, tc.dynamic(64), tc.dynamic(64)), (16, 8, 3, 3))
+    for shape in ((2, 8, 13, 17), (3, 8, 7, 5), (1, 8, 1, 1), (1, 8, 64, 64)):
+        image, weights = arrays_of(f, (shape, (16, 8, 3, 3)))
+        (own,) = f.oracle(image, weights).values()
+        assert compare(own, np.asarray(kernel(image, weights))).ok
