@@ -99,6 +99,10 @@ def _parser() -> argparse.ArgumentParser:
     proofs.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     overlapping = commands.add_parser("overlapping", help="`+=!` whose elements several instances write")
     overlapping.add_argument("--rounds", type=int, default=100, help="calls of each form, in turns")
+    cliffs = commands.add_parser("cliffs", help="sizes at which a kernel is much slower than beside them")
+    cliffs.add_argument("--kernels", type=_names, default=(), help="operators, separated by commas")
+    cliffs.add_argument("--shapes", type=int, default=300, help="of each operator, at random")
+    cliffs.add_argument("--seed", type=int, default=0, help="of the random choices")
     apart = commands.add_parser("apart", help="scatters, sparse products and recurrences, in processes apart")
     backward = commands.add_parser("backward", help="backward passes and steps of training, in processes apart")
     for command in (apart, backward):
@@ -157,6 +161,8 @@ def _run(given: argparse.Namespace) -> None:
             _proofs(given)
         case "overlapping":
             _overlapping(given.rounds)
+        case "cliffs":
+            _cliffs(given.kernels, given.shapes, given.seed)
         case "apart" | "backward":
             _apart(given.command, given.rounds, given.kernels, given.target)
         case "replay":
@@ -206,6 +212,25 @@ def _overlapping(rounds: int) -> None:
         late += [found.name] if found.ratio > MOST_RATIO else []
     if late:
         sys.exit(f"more than {MOST_RATIO} times as long in one statement: {', '.join(late)}")
+
+
+def _cliffs(names: tuple[str, ...], shapes: int, seed: int) -> None:
+    from benchmarks.cliffs import HEADER, MOST_RATIO, OPERATORS, line, measure_operators
+
+    unknown = [name for name in names if name not in OPERATORS]
+    if unknown:
+        raise UsageError(f"unknown operator {unknown[0]!r}; there are {', '.join(OPERATORS)}")
+    if shapes < 2:
+        raise UsageError("--shapes must be at least 2")
+    print(HEADER, flush=True)
+    steep: list[str] = []
+    for found in measure_operators(names or OPERATORS, shapes, seed):
+        print(line(found), flush=True)
+        if found.ratio > MOST_RATIO:
+            sizes = ",".join(f"{name}={size}" for name, size in found.worst.sizes.items())
+            steep.append(f"{found.operator} at {sizes}")
+    if steep:
+        sys.exit(f"more than {MOST_RATIO:g} times what is beside: {'; '.join(steep)}")
 
 
 def _apart(command: str, rounds: int, names: tuple[str, ...], target: str) -> None:
