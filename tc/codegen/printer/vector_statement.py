@@ -151,11 +151,18 @@ class VectorStatement:
                 return line("{} {}= {};", target, _COMPOUND[body.reduction], value)
             changed = infix(_COMPOUND[body.reduction], target, value)
         else:
+            self._require_floats()
             operands = (target, self._vector(body.value, vector))
             changed = self._tile.function(_EXTREMES[body.reduction], vector, *operands)
         if self._inside is not None:
+            self._require_floats()
             changed = self._tile.between(target, changed, *self._lanes_inside(vector), vector)
         return line("{} = {};", target, changed)
+
+    def _require_floats(self) -> None:
+        """NotVectorsError for words: vectors of them have sums and products alone."""
+        if not self._tile.type.is_floating:
+            raise NotVectorsError("an operation that vectors of words do not have")
 
     def _lanes_inside(self, vector: Vector) -> tuple[Fragment, Fragment]:
         """The first and the last lane of a vector that the statement runs in."""
@@ -220,9 +227,12 @@ class VectorStatement:
             case Unary(UnaryOperator.NEGATE, operand):
                 return _Value(prefix("-", self._value(operand, vector).fragment), is_vector=True)
             case Binary(operator, left, right) if operator in _INFIX:
+                if operator is BinaryOperator.DIVIDE:
+                    self._require_floats()
                 sides = (self._value(left, vector).fragment, self._value(right, vector).fragment)
                 return _Value(infix(_INFIX[operator], *sides), is_vector=True)
             case Call(name, arguments, _) if name in _FUNCTIONS:
+                self._require_floats()
                 operands = (self._vector(argument, vector) for argument in arguments)
                 return _Value(self._tile.function(name, vector, *operands), is_vector=True)
             case _:

@@ -109,6 +109,26 @@ def test_processors_with_the_instruction_use_it() -> None:
     assert "byte_dot" not in tc.define(ROWS).single().compile((64, 128), (64, 128), target="cpu:x86-64-v4").source
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f(int32(M,K) A, int32(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }",
+        "def f(int32(M,K) A, int32(K,N) B) -> (C) { C(m,n) +=! A(m,k) / B(k,n) }",
+        "def f(int32(M,K) A, int32(K,N) B) -> (C) { C(m,n) max=! A(m,k) - B(k,n) }",
+        "def f(int32(M,K) A, int32(K,N) B) -> (C) { C(m,n) +=! min(A(m,k), B(k,n)) }",
+        "def f(int32(M,K) A, int32(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) where k <= n }",
+    ],
+)
+def test_tiles_of_words_that_are_asked_for(text: str) -> None:
+    f = tc.define(text).single()
+    rng = np.random.default_rng(0)
+    left, right = (rng.integers(-(1 << 31), 1 << 31, shape).astype(np.int32) for shape in ((17, 36), (36, 37)))
+    right[::3] = 0
+    wanted = f.reference(left, right)
+    for options in (tc.CpuOptions(register_tile=(3, 16)), tc.CpuOptions(register_tile=(4, 21))):
+        np.testing.assert_array_equal(f(left, right, options=options), wanted)
+
+
 def _changed(after: Specialization, target: str, change: Callable[[Statement], Statement]) -> Specialization:
     statements = tuple(change(own) if own.target == target else own for own in after.program.statements)
     return replace(after, program=replace(after.program, statements=statements))
