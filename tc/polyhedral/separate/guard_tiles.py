@@ -76,6 +76,8 @@ class _Guarding:
         bounds = [bound for row in rows for bound in (row.lower, row.upper)]
         if all(isinstance(bound, IndexLiteral) for bound in bounds) or any(inside & variables(own) for own in bounds):
             return nest
+        if any(row.step != 1 for row in rows):
+            return nest  # where a loop begins says which of the values it takes
         whole: LoopTree = rows[-1].body
         some: LoopTree = rows[-1].body
         fits: list[IndexExpression] = []

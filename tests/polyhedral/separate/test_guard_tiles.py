@@ -38,6 +38,8 @@ TRANSPOSED: Final = """
 def transposed(float(N,C,H,W) I, float(C,F,4,4) K) -> (O) {
     O(n,f,2*h+i-1,2*w+j-1) +=! I(n,c,h,w) * K(c,f,i,j) where 2*h+i-1 in 0:2*H, 2*w+j-1 in 0:2*W
 }"""
+EVERY_OTHER: Final = """
+def other(float(M,N,K) x) -> (y) { y(j) +=! x(i,j,k) where (k + j) % 2 == 0 }"""
 CASES: Final[dict[str, tuple[str, Shapes]]] = {
     "same": (SAME, ((2, 19, 13, 27), (33, 19, 3, 3))),
     "a small image": (SAME, ((2, 20, 1, 2), (32, 20, 3, 3))),
@@ -47,6 +49,7 @@ CASES: Final[dict[str, tuple[str, Shapes]]] = {
     "narrow lanes": (DEPTHWISE, ((2, 9, 14, 14), (9, 3, 3))),
     "doubles": (DOUBLES, ((2, 9, 14, 13), (9, 3, 3))),
     "a triangle": (UPPER, ((67, 67), (67, 67))),
+    "every other one": (EVERY_OTHER, ((3, 40, 41),)),
     "maxima": (GREATEST, ((2, 33, 20, 45), (33, 3))),
     "transposed": (TRANSPOSED, ((2, 19, 7, 9), (19, 33, 4, 4))),
 }
