@@ -52,9 +52,11 @@ def _sections(compilation: Compilation, stages: tuple[Stage, ...], decision: str
     layouts = [(buffer.name, buffer.layout) for buffer in compilation.buffers]
     yield "buffers", "\n".join(_buffers(compilation.specialization, layouts))
     yield "statements", _stage(stages, "scop")
+    yield "pull forms", _stage(stages, "pull forms")
     yield "recurrences", _stage(stages, "recurrences")
     yield "scans", _stage(stages, "scans")
     yield "contractions", _stage(stages, "contractions")
+    yield "dot products", _stage(stages, "dot products")
     yield "transposed operands", _stage(stages, "transposed operands")
     yield "scatters", _stage(stages, "scatters")
     yield "schedule", _stage(stages, "schedule")

@@ -227,9 +227,11 @@ class _Run:
     def done_to_statements(self, plan: Plan) -> None:
         """Says what became of those that are computed in another way."""
         done = (
+            ("pull forms", self.schedules.pulled(plan)),
             ("recurrences", self.schedules.recurrences(plan)),
             ("scans", self.schedules.scans(plan)),
             ("contractions", self.schedules.contractions(plan)),
+            ("dot products", self.schedules.dots(plan)),
             ("transposed operands", self.schedules.transposed(plan)),
             ("scatters", plan.shares),
         )

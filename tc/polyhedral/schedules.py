@@ -13,6 +13,8 @@ from tc.language.isl.session import MAX_OPERATIONS, budget_told, is_out_of_opera
 from tc.language.program.specialization import Specialization
 from tc.polyhedral.gpu.mapping.split_plan import Plan, Whose
 from tc.polyhedral.ir.contractions import Contraction
+from tc.polyhedral.ir.dotted import ByteDots
+from tc.polyhedral.ir.pulled import PulledStatement
 from tc.polyhedral.ir.recurrences import LinearRecurrence
 from tc.polyhedral.ir.scans import Grown
 from tc.polyhedral.ir.scop import Scop, build_scop
@@ -77,8 +79,8 @@ class Schedules:
         self._with_transposed: dict[
             tuple[Scanning | None, Scanning | None], tuple[Specialization, tuple[TransposedOperand, ...]]
         ] = {}
-        self._with_dots: dict[tuple[Scanning | None, Scanning | None], Specialization] = {}
-        self._with_pulled: Specialization | None = None
+        self._with_dots: dict[tuple[Scanning | None, Scanning | None], tuple[Specialization, tuple[ByteDots, ...]]] = {}
+        self._with_pulled: tuple[Specialization, tuple[PulledStatement, ...]] | None = None
         self._unscheduled: set[tuple[Fusion, Plan]] = set()
 
     def scop(self, context: isl.Context, plan: Plan) -> Scop:
@@ -150,14 +152,14 @@ class Schedules:
         if not plan.pulls:
             return self.specialization
         if self._with_pulled is None:
-            found = self.specialization
+            found, every = self.specialization, list[PulledStatement]()
             for changed, made in pull_reductions(found):
                 wrong = find_wrong_pull(found, changed, made, context)
                 if wrong is not None:
                     raise VerificationError(f"{made.name} in pull form is not proven correct: {wrong}")
-                found = changed
-            self._with_pulled = found
-        return self._with_pulled
+                found, every = changed, [*every, made]
+            self._with_pulled = found, tuple(every)
+        return self._with_pulled[0]
 
     def _in_parts(self, plan: Plan, context: isl.Context) -> Specialization:
         """The program with linear recurrences in parts, proven."""
@@ -208,13 +210,14 @@ class Schedules:
             return found
         key = plan.scans, plan.recurrences
         if key not in self._with_dots:
+            every = list[ByteDots]()
             for changed, made in dot_products(found):
                 wrong = find_wrong_dots(found, changed, made)
                 if wrong is not None:
                     raise VerificationError(f"the dot products of {made.name} are not proven correct: {wrong}")
-                found = changed
-            self._with_dots[key] = found
-        return self._with_dots[key]
+                found, every = changed, [*every, made]
+            self._with_dots[key] = found, tuple(every)
+        return self._with_dots[key][0]
 
     def _transposed(self, plan: Plan, context: isl.Context) -> Specialization:
         """The program with transposed operands, where each read is proven to find the same."""
@@ -231,6 +234,14 @@ class Schedules:
                 found, every = changed, [*every, made]
             self._with_transposed[key] = found, tuple(every)
         return self._with_transposed[key][0]
+
+    def pulled(self, plan: Plan) -> tuple[PulledStatement, ...]:
+        """Which reductions are in pull form, in the statements that were asked for before."""
+        return self._with_pulled[1] if plan.pulls and self._with_pulled is not None else ()
+
+    def dots(self, plan: Plan) -> tuple[ByteDots, ...]:
+        """Which sums are dot products of bytes, in the statements that were asked for before."""
+        return self._with_dots[plan.scans, plan.recurrences][1] if plan.dots else ()
 
     def transposed(self, plan: Plan) -> tuple[TransposedOperand, ...]:
         """Which operands are transposed, in the statements that were asked for before."""

@@ -129,6 +129,11 @@ def test_tiles_of_words_that_are_asked_for(text: str) -> None:
         np.testing.assert_array_equal(f(left, right, options=options), wanted)
 
 
+def test_explanations_name_dot_products() -> None:
+    said = str(tc.define(ROWS).single().explain((64, 128), (64, 128), target=VNNI))
+    assert "== dot products ==\nS0: A_words for A, B_words for B, four steps of k at a time\n" in said
+
+
 def _changed(after: Specialization, target: str, change: Callable[[Statement], Statement]) -> Specialization:
     statements = tuple(change(own) if own.target == target else own for own in after.program.statements)
     return replace(after, program=replace(after.program, statements=statements))

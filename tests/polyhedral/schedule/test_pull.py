@@ -106,6 +106,12 @@ def test_results_are_those_of_the_oracle(name: str) -> None:
     assert compare(own, np.asarray(f(*arrays))).ok
 
 
+def test_explanations_name_pull_forms() -> None:
+    said = str(tc.define(FULL).single().explain((37,), (5,), target="cpu"))
+    assert "== pull forms ==\nS0: i = ik - k, k = k\n" in said
+    assert "pull forms" not in str(tc.define(FULL).single().explain((37,), (5,), target="emulator"))
+
+
 def test_what_comes_in_is_added_to() -> None:
     f = tc.define("def f(float(N) x, float(K) w) -> (y) { y(i + k) += x(i) * w(k) }").single()
     x, w, y = np.arange(7, dtype=np.float32), np.ones(3, np.float32), np.full(9, 10, np.float32)
