@@ -179,14 +179,14 @@ class Schedules:
             return found
         key = plan.scans, plan.recurrences
         if key not in self._with_scans:
-            every = list[Grown]()
-            while True:
-                changed, scans = scan_reductions(found, context, plan.scans)
-                prove_scans(found, changed, scans, context)
-                if not scans:
-                    break
-                found, every = changed, [*every, *scans]
-            self._with_scans[key] = found, tuple(every)
+            try:
+                self._with_scans[key] = _with_scans(found, context, plan.scans)
+            except isl.Error as error:
+                if not is_out_of_operations(error):
+                    raise
+                # What takes isl too long to show is computed element by element.
+                context.reset_operations()
+                self._with_scans[key] = found, ()
         return self._with_scans[key][0]
 
     def _contracted(self, plan: Plan, context: isl.Context) -> Specialization:
@@ -302,3 +302,17 @@ class Schedules:
         context.reset_operations()
         context.set_max_operations(self.max_operations)
         return tree
+
+
+def _with_scans(
+    specialization: Specialization, context: isl.Context, scanning: Scanning
+) -> tuple[Specialization, tuple[Grown, ...]]:
+    """The program with scans, proven, and what they are; isl.Error where that takes more than its budget."""
+    found, every = specialization, list[Grown]()
+    with budget_told(context):
+        while True:
+            changed, scans = scan_reductions(found, context, scanning)
+            prove_scans(found, changed, scans, context)
+            if not scans:
+                return found, tuple(every)
+            found, every = changed, [*every, *scans]

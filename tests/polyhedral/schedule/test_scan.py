@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import tc
@@ -313,3 +314,15 @@ def test_blocks_are_of_one_length_if_possible() -> None:
         False,
         False,
     ]
+
+
+def test_what_takes_too_long_to_show_is_computed_element_by_element() -> None:
+    f = tc.define("""
+    def f(int(S,L,S,L) A) -> (O) {
+        B(ii, m, l, 2 * j) = ii
+        B(i, j, k, 2 * l + 1) = A(i, j, k, l)
+        O(m, l, i) +=! q where m in 0:B.2, k > m, q = B(i, j, k, l) * A(k, j, i, i)
+    }""").single()
+    given = np.arange(2 * 3 * 2 * 3, dtype=np.int32).reshape(2, 3, 2, 3)
+    kernel = f.compile((2, tc.dynamic(4), 2, tc.dynamic(4)))
+    np.testing.assert_array_equal(kernel(given), f.reference(given))
