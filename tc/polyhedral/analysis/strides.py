@@ -148,9 +148,9 @@ def is_turned(read: Read, layout: Layout, iterator: str | None) -> bool:
 
 
 def scattered_accesses(body: StatementBody, layouts: Mapping[str, Layout], iterator: str) -> int:
-    """How many accesses of the statement are neither contiguous nor constant along the iterator."""
+    """How many accesses of the statement are neither contiguous, in one direction or the other, nor constant."""
     found = (stride(subscripts, layouts[tensor], iterator) for tensor, subscripts in accesses(body))
-    return sum(step not in (0, 1) for step in found)
+    return sum(step not in (-1, 0, 1) for step in found)
 
 
 # --- strides that depend on open sizes ----------------------------------------------------------------------------
