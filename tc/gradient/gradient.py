@@ -19,6 +19,7 @@ from tc.gradient.assemble import lowered, pruned, with_wide_temporaries
 from tc.gradient.expand import expanded
 from tc.gradient.images import is_one_to_one, reaches_all
 from tc.gradient.incoming import with_known_values
+from tc.gradient.parts import apart_in_steps
 from tc.gradient.pull import pulled
 from tc.gradient.reads import read_by
 from tc.gradient.reverse import Reverse
@@ -148,7 +149,7 @@ class Sweep:
         self, definition: Program, ties: Ties, *, saving: bool = False, dead: AbstractSet[str] = frozenset()
     ) -> None:
         known = with_known_values(definition)
-        program, self.names = expanded(known.program), known.names
+        program, self.names = expanded(apart_in_steps(known.program)), known.names
         self.program = program
         self.ties = ties
         self.saving = saving

@@ -124,6 +124,11 @@ class TileCosts:
         """Of the reduction."""
         return math.prod(self.extents[name] for name in self.reduced)
 
+    @property
+    def reads_once(self) -> bool:
+        """Whether each element of some operand is read in one instance: no cache holds it for another one."""
+        return any(all(steps.values()) for steps in self.read_strides)
+
     def lanes_fit(self) -> bool:
         """Whether there is something that vectors could lie along."""
         return bool(self.independent) and self.steps > 1 and self.width > 1
@@ -192,8 +197,11 @@ class TileCosts:
         arithmetic = rows * sum(1.0 if width == self.width else _NARROW for width, _ in vectors)
         loads = sum(read.loads for read in reads)
         pressed = _PRESSED * max(0.0, loads - _LOADS * rows * len(vectors))
-        streamed = _STREAMED if self.steps * sizes[lane] * self.itemsize > 2 * FIRST_CACHE else 0.0
-        waiting = pressed + streamed + self._fetched(lane, sizes) + sum(read.cycles for read in reads)
+        fetched = 0.0
+        if not self.reads_once:
+            streamed = _STREAMED if self.steps * sizes[lane] * self.itemsize > 2 * FIRST_CACHE else 0.0
+            fetched = streamed + self._fetched(lane, sizes)
+        waiting = pressed + fetched + sum(read.cycles for read in reads)
         return max(arithmetic, _LATENCY, _LINE * self._lines(lane, sizes)) + _STEP + waiting
 
     def _lines(self, lane: str, sizes: Mapping[str, int]) -> float:

@@ -9,8 +9,8 @@ from typing import Final, assert_never
 import islpy as isl
 
 from tc.base.frozen import frozen
-from tc.base.types import computation_type
-from tc.language.program.program import Read, walk
+from tc.base.types import ScalarType, computation_type
+from tc.language.program.program import Read, Reduction, walk
 from tc.language.program.specialization import Layout
 from tc.polyhedral.analysis.extents import extent_of
 from tc.polyhedral.analysis.lanes import VECTORS, cut_lanes
@@ -210,7 +210,12 @@ class _Vectorizer:
                 kept = max(kept, outside)
             members = linearize_last(members, statements, self.layouts, kept)
         ranged = any(data_ranges(self.scop.statement(name).body) for name in statement_names(domain))
-        return cut_lanes(replace(band, members=members), domain, self.lanes(domain), ranged=ranged)
+        sums = all(self.is_sum(self.scop.statement(name).body) for name in statement_names(domain))
+        return cut_lanes(replace(band, members=members), domain, self.lanes(domain), ranged=ranged, sums=sums)
+
+    def is_sum(self, body: StatementBody) -> bool:
+        """Whether a statement adds up float32."""
+        return body.reduction is Reduction.ADD and self.layouts[body.target].type is ScalarType.FLOAT32
 
     def without_rows(self, members: tuple[Member, ...], domain: isl.UnionSet) -> tuple[Member, ...]:
         """The members without rows of a register tile that is another statement's: this one has lanes of its own."""
