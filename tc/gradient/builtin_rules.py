@@ -70,8 +70,11 @@ def _abs(at: At) -> Contributions:
     return (_sign(at.arguments[0], at.adjoint),)
 
 
-def _extreme(operator: BinaryOperator) -> Rule:
-    """``min`` and ``max``: to the argument that is chosen; where both are equal, half each, and 0 beside a constant."""
+def _extreme(operator: BinaryOperator, *, skips_nan: bool = False) -> Rule:
+    """``min`` and ``max``: to the argument that is chosen; where both are equal, half each, and 0 beside a constant.
+
+    ``skips_nan``: beside a NaN, the other argument is chosen.
+    """
 
     def rule(at: At) -> Contributions:
         left, right = at.arguments
@@ -81,8 +84,12 @@ def _extreme(operator: BinaryOperator) -> Rule:
             is_constant = not any(True for _ in reads_in(other))
             if is_constant and at.stored is not None:  # which is beyond the constant where the argument is
                 own = at.stored
-            tie = zero if is_constant else choice(compared(BinaryOperator.EQUAL, own, other), half, zero)
-            return choice(compared(operator, own, other), at.adjoint, tie)
+            rest: Expression = zero
+            if skips_nan and not is_constant:
+                rest = choice(compared(BinaryOperator.NOT_EQUAL, other, other), at.adjoint, zero)
+            if not is_constant:
+                rest = choice(compared(BinaryOperator.EQUAL, own, other), half, rest)
+            return choice(compared(operator, own, other), at.adjoint, rest)
 
         return share(left, right), share(right, left)
 
@@ -209,8 +216,8 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         "fdivide": _fdivide,
         "floor": _nothing,
         "fma": _fma,
-        "fmax": _extreme(BinaryOperator.GREATER),
-        "fmin": _extreme(BinaryOperator.LESS),
+        "fmax": _extreme(BinaryOperator.GREATER, skips_nan=True),
+        "fmin": _extreme(BinaryOperator.LESS, skips_nan=True),
         "fmod": _fmod,
         "hypot": _norm,
         "j0": _one(lambda at: negated(call("j1", at.x))),

@@ -124,3 +124,14 @@ def test_two_variables_share_where_they_are_equal() -> None:
     first, second = as_tuple(f.gradient()(a, b, np.array([1.0, 4, 1])))
     np.testing.assert_array_equal(first, [0, 2, 1])
     np.testing.assert_array_equal(second, [1, 2, 0])
+
+
+@pytest.mark.parametrize("name", ["fmax", "fmin"])
+def test_beside_nan_the_other_argument_is_the_value(name: str) -> None:
+    f = tc.define(f"def f(double(N) a, double(N) b) -> (r) {{ r(i) = {name}(a(i), log(b(i))) }}").single()
+    a, b = np.array([1.0, np.nan]), np.array([-1.0, 2])
+    first, second = as_tuple(f.gradient()(a, b, np.array([3.0, 4])))
+    np.testing.assert_array_equal(first, [3, 0])
+    np.testing.assert_array_equal(second, [0, 2])
+    change = f.jvp()(a, b, np.array([1.0, 5]), np.array([7.0, 1]))
+    np.testing.assert_array_equal(as_tuple(change)[-1], [1, 0.5])
