@@ -260,12 +260,32 @@ def test_distinct_indices(name: str, target: str) -> None:
         ("y(I(b)) += v(b,0) where distinct I", "`distinct I` is said of `=`, and this is a reduction"),
         ("y(int32(y(b))) += v(b,0)", "`y` would change while it says where the statement writes"),
         ("y(I(b)) += v(b,0) where I(b) in 1:9", "let it begin at 0 and end at a size: `I(b) in 0:N`"),
+        (
+            "z(I(b)) +=! v(b,0) where I(b) in 0:9, I(b) in 0:8",
+            "`I(b)` has 2 ranges, but is the subscript of 1 dimension",
+        ),
+        (
+            "z(I(b), I(b), I(b)) +=! v(b,0) where I(b) in 0:9, I(b) in 0:8",
+            "give `I(b)` one range, or one for each of its dimensions, in their order",
+        ),
     ],
 )
 def test_refused(statement: str, message: str) -> None:
     with pytest.raises(tc.SemanticError) as caught:
         tc.define(f"def f(int32(N) I, float(N,D) v) -> (y) {{ y(a) = 0.0f where a in 0:9  {statement} }}")
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("ranges", "shape"), [("I(b) in 0:5, I(b) in 0:7", (5, 7)), ("I(b) in 0:5", (5, 5))])
+def test_ranges_of_one_subscript_follow_its_dimensions(ranges: str, shape: tuple[int, int], target: str) -> None:
+    text = f"def f(int32(B) I, float(B) v) -> (z) {{ z(I(b), I(b)) +=! v(b) where {ranges} }}"
+    f = tc.define(text).single()
+    index, value = np.array([4, 0, 4], np.int32), np.array([1, 2, 3], np.float32)
+    expected = np.zeros(shape, np.float32)
+    np.add.at(expected, (index, index), value)
+    np.testing.assert_array_equal(f(index, value, target=target), expected)
+    assert tc.define(str(f)).single().program.tensor("z").shape == f.program.tensor("z").shape
 
 
 def test_an_element_without_terms_has_no_index() -> None:

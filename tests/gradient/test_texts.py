@@ -5,9 +5,11 @@ from __future__ import annotations
 import inspect
 import pickle
 
+import numpy as np
 import pytest
 
 import tc
+from tests.gradient.differences import as_tuple
 
 TEXTS = {
     "a product": (
@@ -201,3 +203,14 @@ def test_values_that_are_compared_keep_their_bits() -> None:
         "def f(double(N) c, double() a, double() w) -> (m) { m max=! c(i) * a * w where i % 2 == 0 }"
     ).single()
     assert "c(i) * a * w == m" in str(f.gradient())
+
+
+def test_indices_that_data_choose_have_the_extents_of_their_dimensions() -> None:
+    f = tc.define(
+        "def f(double(K,M) A, double(N,L,P) B, int32(R) I) -> (y) { y(r) = A(I(r),I(r)) * B(I(r),2,I(r)) }"
+    ).single()
+    gradient = f.gradient()
+    shapes = (3, 5), (6, 4, 7)
+    values = (*(np.ones(shape) for shape in shapes), np.array([2, 0, 2], np.int32), np.ones(3))
+    assert tuple(own.shape for own in as_tuple(gradient(*values))) == shapes
+    assert tc.define(str(gradient)).single().program == gradient.program

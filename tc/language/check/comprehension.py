@@ -62,7 +62,7 @@ class _Clauses:
     """What the ``where`` of a statement says, once checked."""
 
     bounds: dict[str, Bounds]
-    extents: dict[int, Expression]
+    extents: dict[Expression, list[tuple[Expression, Span]]]
     conditions: list[Expression]
     requirements: list[tuple[Expression, Span | None]]
     required: list[Read]
@@ -116,7 +116,7 @@ def check_comprehension(
         order=order,
         reduced=tuple(name for name in order if name not in left),
         bounds=clauses.bounds,
-        extents=clauses.extents,
+        extents=_extents(clauses, subscripts, report),
         conditions=tuple(clauses.conditions),
         requirements=tuple(clauses.requirements),
         required=tuple(clauses.required),
@@ -212,7 +212,7 @@ def _range(
 ) -> None:
     subject, begin, end = checker.index(clause.subject), checker.index(clause.begin), checker.index(clause.end)
     if scatters(subject) and subject in left.subscripts:
-        _extent(clause, left.subscripts, (subject, begin, end), clauses, report)
+        _extent(clause, (subject, begin, end), clauses, report)
     elif not isinstance(subject, IteratorReference) or subject.name in left.steps:
         for operator, bound in ((BinaryOperator.GREATER_EQUAL, begin), (BinaryOperator.LESS, end)):
             _condition(Binary(operator, subject, bound, ScalarType.BOOL), clause.span, clauses, report)
@@ -244,7 +244,6 @@ def _distinct(
 
 def _extent(
     clause: syntax.RangeClause,
-    subscripts: tuple[Expression, ...],
     said: tuple[Expression, Expression, Expression],
     clauses: _Clauses,
     report: Report,
@@ -258,8 +257,25 @@ def _extent(
             f"let it begin at 0 and end at a size: `{expression_text(subject)} in 0:N`",
         )
         return
-    for dimension in (d for d, subscript in enumerate(subscripts) if subscript == subject):
-        clauses.extents[dimension] = end
+    clauses.extents.setdefault(subject, []).append((end, clause.span))
+
+
+def _extents(clauses: _Clauses, subscripts: tuple[Expression, ...], report: Report) -> dict[int, Expression]:
+    """Those of dimensions.  One range of a subscript is that of all its dimensions; several follow their order."""
+    found: dict[int, Expression] = {}
+    for subject, said in clauses.extents.items():
+        dimensions = [d for d, subscript in enumerate(subscripts) if subscript == subject]
+        ends = [end for end, _ in said]
+        if len(ends) not in (1, len(dimensions)):
+            text = expression_text(subject)
+            report.error(
+                f"`{text}` has {len(ends)} ranges, but is the subscript of {len(dimensions)} "
+                f"{'dimension' if len(dimensions) == 1 else 'dimensions'}",
+                said[-1][1],
+                f"give `{text}` one range, or one for each of its dimensions, in their order",
+            )
+        found.update(zip(dimensions, ends * len(dimensions) if len(ends) == 1 else ends, strict=False))
+    return found
 
 
 def _condition(condition: Expression, span: Span, clauses: _Clauses, report: Report) -> None:
