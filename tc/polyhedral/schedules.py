@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Final
+from typing import Final, TypeAlias
 
 import islpy as isl
 
@@ -52,6 +52,14 @@ _OF_OPEN_SIZE: Final = 3_500_000
 _TO_SCHEDULE: Final = 6_000_000
 
 
+# What of a plan the rewritten program follows from, before reductions are split.
+_Rewriting: TypeAlias = tuple[bool, Scanning | None, Scanning | None, bool]
+
+
+def _rewriting(plan: Plan) -> _Rewriting:
+    return plan.pulls, plan.recurrences, plan.scans, plan.dots
+
+
 class Schedules:
     """The scop of every way in which reductions are split, and the schedule of every fusion strategy of each.
 
@@ -71,15 +79,11 @@ class Schedules:
         self._scops: dict[Plan, tuple[Specialization, Scop]] = {}
         self._initialized: set[Plan] = set()
         self._schedules: dict[tuple[Fusion, Plan], ScheduleTree] = {}
-        self._with_parts: dict[Scanning, tuple[Specialization, tuple[LinearRecurrence, ...]]] = {}
-        self._with_scans: dict[tuple[Scanning, Scanning | None], tuple[Specialization, tuple[Grown, ...]]] = {}
-        self._with_contractions: dict[
-            tuple[Scanning | None, Scanning | None], tuple[Specialization, tuple[Contraction, ...]]
-        ] = {}
-        self._with_transposed: dict[
-            tuple[Scanning | None, Scanning | None], tuple[Specialization, tuple[TransposedOperand, ...]]
-        ] = {}
-        self._with_dots: dict[tuple[Scanning | None, Scanning | None], tuple[Specialization, tuple[ByteDots, ...]]] = {}
+        self._with_parts: dict[_Rewriting, tuple[Specialization, tuple[LinearRecurrence, ...]]] = {}
+        self._with_scans: dict[_Rewriting, tuple[Specialization, tuple[Grown, ...]]] = {}
+        self._with_contractions: dict[_Rewriting, tuple[Specialization, tuple[Contraction, ...]]] = {}
+        self._with_transposed: dict[_Rewriting, tuple[Specialization, tuple[TransposedOperand, ...]]] = {}
+        self._with_dots: dict[_Rewriting, tuple[Specialization, tuple[ByteDots, ...]]] = {}
         self._with_pulled: tuple[Specialization, tuple[PulledStatement, ...]] | None = None
         self._unscheduled: set[tuple[Fusion, Plan]] = set()
 
@@ -166,18 +170,19 @@ class Schedules:
         found = self._pulled(plan, context)
         if plan.recurrences is None:
             return found
-        if plan.recurrences not in self._with_parts:
+        key = _rewriting(plan)
+        if key not in self._with_parts:
             changed, made = part_recurrences(found, context, plan.recurrences)
             prove_recurrences(found, changed, made, context)
-            self._with_parts[plan.recurrences] = changed, made
-        return self._with_parts[plan.recurrences][0]
+            self._with_parts[key] = changed, made
+        return self._with_parts[key][0]
 
     def _scanned(self, plan: Plan, context: isl.Context) -> Specialization:
         """The program with scans, proven; what is carried between blocks of one may be the next."""
         found = self._in_parts(plan, context)
         if plan.scans is None:
             return found
-        key = plan.scans, plan.recurrences
+        key = _rewriting(plan)
         if key not in self._with_scans:
             try:
                 self._with_scans[key] = _with_scans(found, context, plan.scans)
@@ -191,7 +196,7 @@ class Schedules:
 
     def _contracted(self, plan: Plan, context: isl.Context) -> Specialization:
         """The program with temporaries that hold the last steps only, where each read is proven to find the same."""
-        key = plan.scans, plan.recurrences
+        key = _rewriting(plan)
         if key not in self._with_contractions:
             found, every = self._scanned(plan, context), list[Contraction]()
             for proposals in contractions(found):
@@ -208,7 +213,7 @@ class Schedules:
         found = self._contracted(plan, context)
         if not plan.dots:
             return found
-        key = plan.scans, plan.recurrences
+        key = _rewriting(plan)
         if key not in self._with_dots:
             every = list[ByteDots]()
             for changed, made in dot_products(found):
@@ -224,7 +229,7 @@ class Schedules:
         found = self._dotted(plan, context)
         if not plan.transposes:
             return found
-        key = plan.scans, plan.recurrences
+        key = _rewriting(plan)
         if key not in self._with_transposed:
             every = list[TransposedOperand]()
             for changed, made in transpose_operands(found):
@@ -241,23 +246,23 @@ class Schedules:
 
     def dots(self, plan: Plan) -> tuple[ByteDots, ...]:
         """Which sums are dot products of bytes, in the statements that were asked for before."""
-        return self._with_dots[plan.scans, plan.recurrences][1] if plan.dots else ()
+        return self._with_dots[_rewriting(plan)][1] if plan.dots else ()
 
     def transposed(self, plan: Plan) -> tuple[TransposedOperand, ...]:
         """Which operands are transposed, in the statements that were asked for before."""
-        return self._with_transposed[plan.scans, plan.recurrences][1] if plan.transposes else ()
+        return self._with_transposed[_rewriting(plan)][1] if plan.transposes else ()
 
     def contractions(self, plan: Plan) -> tuple[Contraction, ...]:
         """Which temporaries hold the last steps only, in the statements that were asked for before."""
-        return (*self._with_contractions[plan.scans, plan.recurrences][1], *plan.chunks)
+        return (*self._with_contractions[_rewriting(plan)][1], *plan.chunks)
 
     def scans(self, plan: Plan) -> tuple[Grown, ...]:
         """What is computed as a scan, in the statements that were asked for before."""
-        return () if plan.scans is None else self._with_scans[plan.scans, plan.recurrences][1]
+        return () if plan.scans is None else self._with_scans[_rewriting(plan)][1]
 
     def recurrences(self, plan: Plan) -> tuple[LinearRecurrence, ...]:
         """What is computed in parts, in the statements that were asked for before."""
-        return () if plan.recurrences is None else self._with_parts[plan.recurrences][1]
+        return () if plan.recurrences is None else self._with_parts[_rewriting(plan)][1]
 
     def schedule(self, fusion: Fusion, context: isl.Context, plan: Plan) -> ScheduleTree:
         """isl's schedule if its budget suffices for it, else the program's own order."""

@@ -13,10 +13,12 @@ import tc
 from tc.language.isl.session import isl_context
 from tc.language.program.program import INDEX_TYPE, IteratorReference, Literal, Statement
 from tc.language.program.specialization import Specialization
+from tc.polyhedral.gpu.mapping.split_plan import Plan
 from tc.polyhedral.ir.counterexample import Violation
 from tc.polyhedral.ir.pulled import PulledStatement
 from tc.polyhedral.proof.rewrites.verify_pulled import find_wrong_pull
 from tc.polyhedral.schedule.pull import pull_reductions
+from tc.polyhedral.schedules import Schedules
 from tc.reference.compare import compare
 from tests.polyhedral.support import specialized
 
@@ -169,3 +171,16 @@ def test_another_program_is_refused() -> None:
         other = replace(after, program=replace(after.program, results=()))
         assert find_wrong_pull(before, other, made, context) is not None
         assert find_wrong_pull(before, after, replace(made, iterators={}), context) is not None
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_plans_with_and_without_pull_forms_are_kept_apart(first: bool) -> None:
+    """Kernels of one program for processors and GPUs come from the same schedules, in any order."""
+    specialization = specialized(FULL, ((7,), (3,)))
+    with isl_context() as context:
+        shared = Schedules(specialization, None)
+        for pulls in (first, not first):
+            plan = Plan((), pulls=pulls)
+            found, alone = (own.scop(context, plan) for own in (shared, Schedules(specialization, None)))
+            assert [str(own.domain) for own in found.statements] == [str(own.domain) for own in alone.statements]
+            assert bool(shared.pulled(plan)) is pulls
