@@ -12,6 +12,7 @@ from tc.artifact.convention import Convention, Operand
 from tc.artifact.executable import Executable
 from tc.base.counted import counted
 from tc.base.decision import Decision
+from tc.base.dots import Dot
 from tc.base.environment import Environment
 from tc.base.errors import CompileError, OptionsError
 from tc.base.frozen import frozen
@@ -307,7 +308,8 @@ def _machine(target: Target) -> Machine:
     match target:
         case CpuTarget():
             vectors = VectorUnit(target.vector_bytes, target.vector_registers)
-            return CpuMachine(vectors, available_threads(), target.streams, "avx512vnni" in target.extensions)
+            dots = tuple(dot for dot in Dot if dot.value in target.extensions)
+            return CpuMachine(vectors, available_threads(), target.streams, dots)
         case CudaTarget():
             return target.gpu
         case EmulatorTarget():

@@ -8,12 +8,13 @@ from typing import Final, TypeAlias
 
 import islpy as isl
 
+from tc.base.dots import Dot
 from tc.base.errors import OptionsError, VerificationError
 from tc.language.isl.session import MAX_OPERATIONS, budget_told, is_out_of_operations
 from tc.language.program.specialization import Specialization
 from tc.polyhedral.gpu.mapping.split_plan import Plan, Whose
 from tc.polyhedral.ir.contractions import Contraction
-from tc.polyhedral.ir.dotted import ByteDots
+from tc.polyhedral.ir.dotted import Dots
 from tc.polyhedral.ir.pulled import PulledStatement
 from tc.polyhedral.ir.recurrences import LinearRecurrence
 from tc.polyhedral.ir.scans import Grown
@@ -53,7 +54,7 @@ _TO_SCHEDULE: Final = 6_000_000
 
 
 # What of a plan the rewritten program follows from, before reductions are split.
-_Rewriting: TypeAlias = tuple[bool, Scanning | None, Scanning | None, bool]
+_Rewriting: TypeAlias = tuple[bool, Scanning | None, Scanning | None, tuple[Dot, ...]]
 
 
 def _rewriting(plan: Plan) -> _Rewriting:
@@ -83,7 +84,7 @@ class Schedules:
         self._with_scans: dict[_Rewriting, tuple[Specialization, tuple[Grown, ...]]] = {}
         self._with_contractions: dict[_Rewriting, tuple[Specialization, tuple[Contraction, ...]]] = {}
         self._with_transposed: dict[_Rewriting, tuple[Specialization, tuple[TransposedOperand, ...]]] = {}
-        self._with_dots: dict[_Rewriting, tuple[Specialization, tuple[ByteDots, ...]]] = {}
+        self._with_dots: dict[_Rewriting, tuple[Specialization, tuple[Dots, ...]]] = {}
         self._with_pulled: tuple[Specialization, tuple[PulledStatement, ...]] | None = None
         self._unscheduled: set[tuple[Fusion, Plan]] = set()
 
@@ -209,14 +210,14 @@ class Schedules:
         return self._with_contractions[key][0]
 
     def _dotted(self, plan: Plan, context: isl.Context) -> Specialization:
-        """The program with dot products of bytes, each of them proven."""
+        """The program with dot products of words, each of them proven."""
         found = self._contracted(plan, context)
         if not plan.dots:
             return found
         key = _rewriting(plan)
         if key not in self._with_dots:
-            every = list[ByteDots]()
-            for changed, made in dot_products(found):
+            every = list[Dots]()
+            for changed, made in dot_products(found, plan.dots):
                 wrong = find_wrong_dots(found, changed, made)
                 if wrong is not None:
                     raise VerificationError(f"the dot products of {made.name} are not proven correct: {wrong}")
@@ -244,8 +245,8 @@ class Schedules:
         """Which reductions are in pull form, in the statements that were asked for before."""
         return self._with_pulled[1] if plan.pulls and self._with_pulled is not None else ()
 
-    def dots(self, plan: Plan) -> tuple[ByteDots, ...]:
-        """Which sums are dot products of bytes, in the statements that were asked for before."""
+    def dots(self, plan: Plan) -> tuple[Dots, ...]:
+        """Which sums are dot products of words, in the statements that were asked for before."""
         return self._with_dots[_rewriting(plan)][1] if plan.dots else ()
 
     def transposed(self, plan: Plan) -> tuple[TransposedOperand, ...]:

@@ -54,16 +54,18 @@ def accumulator(
     contracted: bool,
     of_two: bool = False,
     scattered: bool = False,
+    flushes: bool = False,
 ) -> Accumulator:
     """``contracted``: the term is a product, which a fused multiply-add may combine with the sum.
 
-    ``of_two``: of two things that are read.  ``scattered``: data say into which elements.
+    ``of_two``: of two things that are read.  ``scattered``: data say into which elements.  ``flushes``: instructions
+    for dot products may take subnormal numbers for zeros.
     """
     if not type.is_floating:
         return IntegerReduction(reduction, shape, type)
     match reduction:
         case Reduction.ADD:
-            return FloatSum(shape, type, contracted, of_two, _SCATTERED_CHAIN if scattered else _CHAIN)
+            return FloatSum(shape, type, contracted, of_two, _SCATTERED_CHAIN if scattered else _CHAIN, flushes)
         case Reduction.MULTIPLY:
             return FloatProduct(shape, type)
         case Reduction.MINIMUM | Reduction.MAXIMUM:
@@ -151,11 +153,13 @@ class FloatSum:
         contracted: bool,
         of_two: bool = False,
         chain: float = _CHAIN,
+        flushes: bool = False,
     ) -> None:
         self.type = type
         self.chain = chain
         self.contracted = contracted
         self.of_two = of_two
+        self.flushes = flushes
         # The greatest term; those of products are not looked at one by one (``tc.reference.contract``).
         even = computation_type(type) is ScalarType.FLOAT32 and not (contracted or of_two)
         self.greatest = np.zeros(shape) if even else None

@@ -79,6 +79,16 @@ def smallest_normal(type: ScalarType) -> float:
     return type.smallest_subnormal / (2.0 * type.unit_roundoff)
 
 
+# Of float32: below it, instructions for dot products of bfloat16 may take numbers and sums for zeros.
+SMALLEST_NORMAL: Final = smallest_normal(ScalarType.FLOAT32)
+
+
+def may_be_flushed(operand: Bounded) -> BoolArray:
+    """Where a number that is not zero may be taken for zero, since it is subnormal in float32."""
+    magnitude = np.abs(operand.value)
+    return np.asarray((magnitude + operand.error > 0.0) & (magnitude - operand.error < SMALLEST_NORMAL))
+
+
 def span(type: ScalarType) -> float:
     """The error that covers every value of an integer or boolean type."""
     return float(type.maximum - type.minimum)

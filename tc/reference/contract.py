@@ -17,7 +17,14 @@ from tc.grammar.syntax import BinaryOperator
 from tc.language.program.program import Binary, Expression
 from tc.reference.access import extents
 from tc.reference.accumulate import FloatSum, growth
-from tc.reference.bounded import Bounded, FloatArray, overflow_threshold, roundoff
+from tc.reference.bounded import (
+    SMALLEST_NORMAL,
+    Bounded,
+    FloatArray,
+    may_be_flushed,
+    overflow_threshold,
+    roundoff,
+)
 from tc.reference.placement import Placement
 
 
@@ -121,6 +128,8 @@ def absorb_product(total: FloatSum, factors: Sequence[Bounded], place: Placement
     roundings = np.asarray(float(len(factors) - 1))
     underflow = terms * roundings * type.smallest_subnormal * (1.0 if len(factors) == 2 else highest)
     error = propagated + growth(roundings, roundoff(type)) * upper + np.where(upper == 0, 0.0, underflow)
+    if total.flushes:
+        error = error + np.where(upper == 0, 0.0, _flushed(factors, kept, shape) + terms * SMALLEST_NORMAL)
     place.fold_reduced(np.add, total.total, value)
     place.fold_reduced(np.add, total.magnitude, lower)
     place.fold_reduced(np.add, total.error, error)
@@ -129,6 +138,17 @@ def absorb_product(total: FloatSum, factors: Sequence[Bounded], place: Placement
         sound = contract([np.where(f.ambiguous, 0.0, np.ones(f.value.shape)) for f in factors], kept, shape)
         total.ambiguous.mark(sound < terms - 0.5, place)
     return True
+
+
+def _flushed(factors: Sequence[Bounded], kept: frozenset[int], shape: tuple[int, ...]) -> FloatArray:
+    """The products of factors of which one may be taken for zero, since it is subnormal in float32."""
+    reaches = [np.abs(f.value) + f.error for f in factors]
+    subnormal = [np.where(may_be_flushed(f), reach, 0.0) for f, reach in zip(factors, reaches, strict=True)]
+    found = np.zeros(())
+    for n, own in enumerate(subnormal):
+        if own.any():
+            found = found + contract([own if m == n else reach for m, reach in enumerate(reaches)], kept, shape)
+    return found
 
 
 def as_grid(operand: Bounded, dimensions: int) -> Bounded:

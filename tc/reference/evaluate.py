@@ -15,7 +15,7 @@ from tc.base.frozen import frozen
 from tc.base.types import ScalarType
 from tc.language.program.program import Cast, Expression, Reduction, Role, Tensor, iterators_in
 from tc.language.program.specialization import Layout, Specialization
-from tc.language.program.terms import float32_term, is_product_of_two
+from tc.language.program.terms import bfloat16_factors, float32_term, is_product_of_two
 from tc.language.program.written_elements import is_scatter
 from tc.reference import decisions
 from tc.reference.access import Box, Window, extents, volume, whole_window
@@ -23,12 +23,14 @@ from tc.reference.accumulate import Accumulator, FloatSum, Slices, accumulator
 from tc.reference.bounded import (
     CERTAIN,
     EXACT,
+    SMALLEST_NORMAL,
     Array,
     BoolArray,
     Bounded,
     FloatArray,
     collapse,
     constant,
+    may_be_flushed,
     numpy_type,
     settle,
 )
@@ -355,7 +357,8 @@ def _totals(step: _Step, reduction: Reduction, type: ScalarType) -> tuple[Accumu
     """
     statement, shape = step.frame.statement, step.window.shape
     product, of_two = is_product(statement.value), is_product_of_two(statement.value)
-    total = accumulator(reduction, shape, type, product, of_two, is_scatter(statement))
+    flushes = bfloat16_factors(statement.value) is not None
+    total = accumulator(reduction, shape, type, product, of_two, is_scatter(statement), flushes)
     touched = np.zeros(shape, np.bool_)
     factors = factors_of(statement.value)
     if isinstance(total, FloatSum) and len(factors) > 1 and fills_box(statement):
@@ -374,8 +377,20 @@ def _absorb(step: _Step, total: Accumulator, touched: BoolArray) -> None:
         mask = instances(here)
         if mask.any():
             place = placement(here, mask, step.window)
-            total.absorb(evaluate_expression(here.statement.value, here, mask), place)
+            total.absorb(_term(here, mask), place)
             place.fold(np.logical_or, touched, ALWAYS, ~ALWAYS)
+
+
+def _term(here: Frame, mask: BoolArray) -> Bounded:
+    """The terms of a statement in a box; of products that dot products may take for zeros, with room for that."""
+    value = here.statement.value
+    found, factors = evaluate_expression(value, here, mask), bfloat16_factors(value)
+    if factors is None:
+        return found
+    left, right = (settle(evaluate_expression(factor, here, mask), factor.type) for factor in factors)
+    reach = np.where(np.isfinite(found.value), np.abs(found.value) + found.error, 0.0)
+    flushed = np.where(may_be_flushed(left) | may_be_flushed(right), reach, 0.0)
+    return Bounded(found.value, found.error + flushed + np.where(reach > 0.0, SMALLEST_NORMAL, 0.0), found.ambiguous)
 
 
 def _absorb_running(step: _Step, total: Accumulator, touched: BoolArray) -> bool:
@@ -387,7 +402,7 @@ def _absorb_running(step: _Step, total: Accumulator, touched: BoolArray) -> bool
         mask = instances(here)
         place = running_placement(found, here, mask, step.window)
         assert place is not None, "parts of a box are where the whole is"
-        total.absorb(evaluate_expression(here.statement.value, here, mask), place)
+        total.absorb(_term(here, mask), place)
         place.fold(np.logical_or, touched, ALWAYS, ~ALWAYS)
     return True
 

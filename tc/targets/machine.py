@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
+from tc.base.dots import Dot
 from tc.base.frozen import frozen
 from tc.base.grid import STATIC_SHARED, WARP
 from tc.targets.multiprocessor import MULTIPROCESSORS, Multiprocessor
@@ -27,14 +28,13 @@ class VectorUnit:
 class CpuMachine:
     """A processor: its vector registers, and how many cores there are to keep busy.
 
-    ``streams``: it can write whole lines of memory past its caches.  ``byte_dots``: it has instructions for dot
-    products of unsigned bytes with signed ones.
+    ``streams``: it can write whole lines of memory past its caches.  ``dots``: it has instructions for these.
     """
 
     vectors: VectorUnit
     cores: int
     streams: bool = False
-    byte_dots: bool = False
+    dots: tuple[Dot, ...] = ()
 
 
 @frozen

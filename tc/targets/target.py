@@ -92,6 +92,7 @@ class _Extension:
 
 _EXTENSIONS: Final[Mapping[str, _Extension]] = MappingProxyType(
     {
+        "avx512bf16": _Extension("x86-64-v4", "avx512_bf16", "-mavx512bf16"),
         "avx512vbmi": _Extension("x86-64-v4", "avx512vbmi", "-mavx512vbmi"),
         "avx512vnni": _Extension("x86-64-v4", "avx512_vnni", "-mavx512vnni"),
     }

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from tc.base.types import ScalarType
 from tests.fuzz.body import Body
-from tests.fuzz.byte_products import byte_product
 from tests.fuzz.calls import call
 from tests.fuzz.gathers import gather
 from tests.fuzz.layouts import concatenate, convolution, pad, resample, triangles
@@ -20,6 +19,7 @@ from tests.fuzz.recurrences import recurrence, sweep
 from tests.fuzz.scatters import scatter
 from tests.fuzz.source import Source, source_of
 from tests.fuzz.statements import accumulate, elementwise, reduction, scan, update
+from tests.fuzz.word_products import word_product
 
 _BUDGET = 20_000
 _LARGE_BUDGET = 60_000
@@ -28,7 +28,7 @@ _STATEMENTS: list[tuple[float, Callable[[Body], None]]] = [
     (6, elementwise), (6, reduction), (1.5, scan), (1.5, accumulate), (2, update), (2, convolution), (1.5, gather),
     (1.5, scatter), (1.2, ranged), (1, recurrence), (0.8, sweep),
     (1, concatenate), (0.7, pad), (0.7, triangles), (1, resample), (1, call), (1.5, overlap),
-    (0.5, byte_product),
+    (0.5, word_product),
 ]  # fmt: skip
 _SIZES = ((0.4, 0), (1, 1), (1, 2), (1, 3), (1, 5), (1, 7), (0.7, 13), (0.5, 17), (0.4, 31), (1, 4), (1, 8), (0.5, 16),
           (0.4, 32))  # fmt: skip

@@ -41,6 +41,23 @@ static inline int32_t tc_byte_dot_int32(int32_t a, int32_t b) {
   return sum;
 }
 
+//= tc_pair_word_int32* tc_pair_dot_float32
+// Two bfloat16 numbers in a word, the first one lowest, and the sum of the products of the numbers of two words.
+static inline int32_t tc_pair_word_int32(float a, float b) {
+  const union { float f; uint32_t u; } low = {.f = a}, high = {.f = b};
+  return (int32_t)(low.u >> 16 | (high.u & 0xffff0000));
+}
+static inline int32_t tc_pair_word_int32_at(const void *numbers) {
+  int32_t word;
+  __builtin_memcpy(&word, numbers, sizeof word);
+  return word;
+}
+static inline float tc_pair_dot_float32(int32_t a, int32_t b) {
+  const union { uint32_t u; float f; } left[2] = {{(uint32_t)a << 16}, {(uint32_t)a & 0xffff0000}};
+  const union { uint32_t u; float f; } right[2] = {{(uint32_t)b << 16}, {(uint32_t)b & 0xffff0000}};
+  return left[0].f * right[0].f + left[1].f * right[1].f;
+}
+
 //= tc_min_bool tc_min_int* tc_min_uint* tc_max_bool tc_max_int* tc_max_uint*
 #define TC_EXTREMES(name, type)                                                             \
   static inline type tc_min_##name(type a, type b) { return a < b ? a : b; }                \

@@ -93,6 +93,92 @@ static inline tc_int32x2 tc_add_byte_dot_int32x2(tc_int32x2 sum, tc_int32x2 a, t
   return sum;
 }
 
+//= tc_add_pair_dot_* < tc_float32x* tc_int32x* tc_pair_dot_float32
+// What adds to each sum the products of two bfloat16 numbers.  Compilers differ in the types of their builtins for it.
+#define TC_PAIR_DOTS(count)                                                                                           \
+  static inline tc_float32x##count tc_add_pair_dot_float32x##count(tc_float32x##count sum, tc_int32x##count a,        \
+                                                                   tc_int32x##count b) {                              \
+    __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));                                                     \
+    return sum;                                                                                                       \
+  }
+TC_PAIR_DOTS(4) TC_PAIR_DOTS(8) TC_PAIR_DOTS(16)
+static inline tc_float32x2 tc_add_pair_dot_float32x2(tc_float32x2 sum, tc_int32x2 a, tc_int32x2 b) {
+  for (int i = 0; i < 2; i++) sum[i] += tc_pair_dot_float32(a[i], b[i]);
+  return sum;
+}
+
+//= tc_load_bfloat16* tc_store_bfloat16* < tc_float32x* tc_bfloat16
+// Vectors of float32 from memory in which they are bfloat16, and back.
+#define TC_HALVES(half, count, ...)                                                                                   \
+  typedef uint16_t tc_##half##x##count __attribute__((vector_size(2 * count)));                                       \
+  typedef tc_##half##x##count tc_any_##half##x##count __attribute__((aligned(2), may_alias));                         \
+  __VA_ARGS__                                                                                                         \
+  static inline tc_float32x##count tc_load_##half##_float32x##count(const tc_##half *p) {                             \
+    return tc_widened_##half##x##count(*(const tc_any_##half##x##count *)p);                                          \
+  }                                                                                                                   \
+  static inline tc_float32x##count tc_load_##half##_part_float32x##count(const tc_##half *p, int n) {                 \
+    tc_##half##x##count v = {0};                                                                                      \
+    for (int i = 0; i < n; i++) v[i] = p[i];                                                                          \
+    return tc_widened_##half##x##count(v);                                                                            \
+  }                                                                                                                   \
+  static inline void tc_store_##half##_float32x##count(tc_##half *p, tc_float32x##count v) {                          \
+    *(tc_any_##half##x##count *)p = tc_narrowed_##half##x##count(v);                                                  \
+  }                                                                                                                   \
+  static inline void tc_store_##half##_part_float32x##count(tc_##half *p, tc_float32x##count v, int n) {              \
+    const tc_##half##x##count narrow = tc_narrowed_##half##x##count(v);                                               \
+    for (int i = 0; i < n; i++) p[i] = narrow[i];                                                                     \
+  }
+#define TC_BFLOATS(count)                                                                                             \
+  typedef uint32_t tc_bits_of_bfloat16x##count __attribute__((vector_size(4 * count)));                               \
+  static inline tc_float32x##count tc_widened_bfloat16x##count(tc_bfloat16x##count v) {                               \
+    return (tc_float32x##count)(__builtin_convertvector(v, tc_bits_of_bfloat16x##count) << 16);                       \
+  }                                                                                                                   \
+  static inline tc_bfloat16x##count tc_narrowed_bfloat16x##count(tc_float32x##count v) {                              \
+    const tc_bits_of_bfloat16x##count bits = (tc_bits_of_bfloat16x##count)v;                                          \
+    const tc_bits_of_bfloat16x##count nan = (tc_bits_of_bfloat16x##count)(v != v);                                    \
+    const tc_bits_of_bfloat16x##count near = (bits + 0x7fff + (bits >> 16 & 1)) >> 16, quiet = bits >> 16 | 0x40;     \
+    return __builtin_convertvector((near & ~nan) | (quiet & nan), tc_bfloat16x##count);                               \
+  }
+TC_HALVES(bfloat16, 2, TC_BFLOATS(2)) TC_HALVES(bfloat16, 4, TC_BFLOATS(4))
+#ifdef __AVX__
+TC_HALVES(bfloat16, 8, TC_BFLOATS(8))
+#endif
+#ifdef __AVX512F__
+TC_HALVES(bfloat16, 16, TC_BFLOATS(16))
+#endif
+
+//= tc_load_float16* tc_store_float16* < tc_float32x* tc_float16 tc_load_bfloat16*
+// The same for float16, by the instructions that processors have for it.
+#define TC_FLOAT16S(count, widen, narrow)                                                                             \
+  static inline tc_float32x##count tc_widened_float16x##count(tc_float16x##count v) { return widen; }                 \
+  static inline tc_float16x##count tc_narrowed_float16x##count(tc_float32x##count v) { return narrow; }
+#define TC_FLOAT16S_APART(count)                                                                                      \
+  static inline tc_float32x##count tc_widened_float16x##count(tc_float16x##count v) {                                 \
+    tc_float32x##count wide;                                                                                          \
+    for (int i = 0; i < count; i++) wide[i] = tc_float32_from_float16(v[i]);                                          \
+    return wide;                                                                                                      \
+  }                                                                                                                   \
+  static inline tc_float16x##count tc_narrowed_float16x##count(tc_float32x##count v) {                                \
+    tc_float16x##count narrow;                                                                                        \
+    for (int i = 0; i < count; i++) narrow[i] = tc_float16_from_float32(v[i]);                                        \
+    return narrow;                                                                                                    \
+  }
+TC_HALVES(float16, 2, TC_FLOAT16S_APART(2))
+TC_HALVES(float16, 4, TC_FLOAT16S_APART(4))
+#ifdef __F16C__
+typedef short tc_shortsx8 __attribute__((vector_size(16)));
+TC_HALVES(float16, 8, TC_FLOAT16S(8, __builtin_ia32_vcvtph2ps256((tc_shortsx8)v),
+                                  (tc_float16x8)__builtin_ia32_vcvtps2ph256(v, 0)))
+#elif defined(__AVX__)
+TC_HALVES(float16, 8, TC_FLOAT16S_APART(8))
+#endif
+#ifdef __AVX512F__
+typedef short tc_shortsx16 __attribute__((vector_size(32)));
+TC_HALVES(float16, 16, TC_FLOAT16S(16,
+                                   __builtin_ia32_vcvtph2ps512_mask((tc_shortsx16)v, (tc_float32x16){0}, 0xffff, 4),
+                                   (tc_float16x16)__builtin_ia32_vcvtps2ph512_mask(v, 0, (tc_shortsx16){0}, 0xffff)))
+#endif
+
 //= tc_in_memory
 // The array is in memory here: what is used now and then must not take registers from what is used all the time.
 #define tc_in_memory(array) __asm__ volatile("" : "+m"(*(char (*)[sizeof array])array))

@@ -17,7 +17,7 @@ from tc.base.types import Kind, ScalarType, computation_type
 from tc.codegen.index.indices import index_fragment, index_literal, require_fit
 from tc.codegen.index.offset_texts import OffsetTexts
 from tc.codegen.index.shared_offsets import SharedOffsets
-from tc.codegen.index.words import bytes_side_by_side
+from tc.codegen.index.words import side_by_side
 from tc.codegen.text.dialect import Dialect
 from tc.codegen.text.fragment import Fragment, call, cast, conditional, element, filled, infix, listed, named, prefix
 from tc.codegen.text.functions import function_name
@@ -119,7 +119,7 @@ class ExpressionPrinter:
                 return self._convert(self.value(operand, site), operand.type, type)
             case Call(function, arguments, type):
                 name = function_name(function, type, self._dialect.library)
-                if word := bytes_side_by_side(expression, lambda own: self.offset(own.tensor, own.subscripts, site)):
+                if word := side_by_side(expression, lambda own: self.offset(own.tensor, own.subscripts, site)):
                     return call(f"{name}_at", prefix("&", self.source(word, site)))
                 return call(name, *(self.value(argument, site) for argument in arguments))
             case InRange(index, begin, end):

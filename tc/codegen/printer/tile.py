@@ -92,19 +92,22 @@ class Tile:
 
     def from_array(self, row: int, vector: Vector) -> Printed:
         """The statement that brings a vector from the array."""
-        loaded = call(self._function("load", vector), self._in_array(row, vector), *_count(vector))
+        loaded = call(self._function("load", vector, self.type), self._in_array(row, vector), *_count(vector))
         return line("{} = {};", self.variable(row, vector), loaded)
 
     def to_array(self, row: int, vector: Vector) -> Printed:
         """The statement that brings a vector to the array."""
-        return self._stored(self._in_array(row, vector), self.variable(row, vector), vector)
+        return self._stored(self._in_array(row, vector), self.variable(row, vector), vector, self.type)
 
     def _in_array(self, row: int, vector: Vector) -> Fragment:
         return prefix("&", element(self.name, Fragment(str(row * self._lanes + vector.first))))
 
-    def load(self, place: Fragment, vector: Vector, *, whole: bool) -> Fragment:
-        """A vector from memory; ``whole``: what lies behind the lanes in use may be read, too."""
-        name = self._function("load", vector, full=whole)
+    def load(self, place: Fragment, vector: Vector, type: ScalarType, *, whole: bool) -> Fragment:
+        """A vector from memory; ``whole``: what lies behind the lanes in use may be read, too.
+
+        ``type``: of the elements there; halves become lanes of the tile's type.
+        """
+        name = self._function("load", vector, type, full=whole)
         return call(name, prefix("&", place), *(() if whole else _count(vector)))
 
     def load_between(self, place: Fragment, first: Fragment, last: Fragment, vector: Vector) -> Fragment:
@@ -115,16 +118,16 @@ class Tile:
         """Some lanes of a vector, and the others of an older one."""
         return call(f"tc_between_{self.type}x{vector.width}", old, new, first, last)
 
-    def store(self, place: Fragment, value: Fragment, vector: Vector) -> Printed:
-        """The statement that brings a vector to memory."""
-        return self._stored(prefix("&", place), value, vector)
+    def store(self, place: Fragment, value: Fragment, vector: Vector, type: ScalarType) -> Printed:
+        """The statement that brings a vector to memory, whose elements are of a type."""
+        return self._stored(prefix("&", place), value, vector, type)
 
-    def _stored(self, address: Fragment, value: Fragment, vector: Vector) -> Printed:
-        return line("{};", call(self._function("store", vector), address, value, *_count(vector)))
+    def _stored(self, address: Fragment, value: Fragment, vector: Vector, type: ScalarType) -> Printed:
+        return line("{};", call(self._function("store", vector, type), address, value, *_count(vector)))
 
-    def splat(self, value: Fragment, vector: Vector) -> Fragment:
-        """A vector with one number in all lanes."""
-        return call(f"tc_splat_{self.type}x{vector.width}", value)
+    def splat(self, value: Fragment, vector: Vector, type: ScalarType) -> Fragment:
+        """A vector of a type with one number in all lanes."""
+        return call(f"tc_splat_{type}x{vector.width}", value)
 
     def spread(self, name: str, value: Fragment, vector: Vector) -> Printed:
         """The declaration of a vector with one number in all lanes."""
@@ -141,16 +144,18 @@ class Tile:
         """A builtin of two numbers in every lane."""
         return call(f"tc_lanes_{name}_{self.type}x{vector.width}", *arguments)
 
-    def add_byte_dot(self, vector: Vector, *words: Fragment) -> Fragment:
-        """A vector of sums, and in every lane the dot product of the bytes of two words added to it."""
-        return call(f"tc_add_byte_dot_{self.type}x{vector.width}", *words)
+    def add_dot(self, dot: str, vector: Vector, *words: Fragment) -> Fragment:
+        """A vector of sums, and in every lane the dot product of two words added to it."""
+        return call(f"tc_add_{dot}_{self.type}x{vector.width}", *words)
 
     def _type(self, vector: Vector) -> Fragment:
         return named(f"tc_{self.type}x{vector.width}")
 
-    def _function(self, what: str, vector: Vector, *, full: bool = False) -> str:
+    def _function(self, what: str, vector: Vector, type: ScalarType, *, full: bool = False) -> str:
+        """Between memory with elements of a type, and lanes."""
+        half, lanes = (f"_{type}", self.type) if type.is_half else ("", type)
         part = "" if full or vector.used == vector.width else "_part"
-        return f"tc_{what}{part}_{self.type}x{vector.width}"
+        return f"tc_{what}{half}{part}_{lanes}x{vector.width}"
 
 
 def _count(vector: Vector) -> tuple[Fragment, ...]:

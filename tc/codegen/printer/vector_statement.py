@@ -8,6 +8,7 @@ from functools import reduce
 from typing import Final
 
 from tc.base.frozen import frozen
+from tc.base.types import ScalarType
 from tc.codegen.index.indices import index_literal
 from tc.codegen.printer.context import Context, Scope
 from tc.codegen.printer.expressions import Site
@@ -52,6 +53,8 @@ _INFIX = {
 }
 _COMPOUND = {Reduction.ADD: "+", Reduction.MULTIPLY: "*"}
 _EXTREMES = {Reduction.MINIMUM: "min", Reduction.MAXIMUM: "max"}
+# What is computed with in float32, but not kept so.
+_HALVES: Final = (ScalarType.FLOAT16, ScalarType.BFLOAT16)
 # Builtins that vectors.h has for vectors, too.
 _FUNCTIONS: Final = frozenset({"fmin", "fmax", "min", "max"})
 
@@ -138,9 +141,9 @@ class VectorStatement:
         body = self.body
         target = self._tile.variable(self._row(body.subscripts), vector)
         match body.reduction, body.value:
-            case Reduction.ADD, Call("byte_dot", words, _) if self._inside is None:
-                added = (self._vector(own, vector) for own in words)
-                return line("{} = {};", target, self._tile.add_byte_dot(vector, target, *added))
+            case Reduction.ADD, Call("byte_dot" | "pair_dot" as dot, words, _) if self._inside is None:
+                added = (self._word(own, vector) for own in words)
+                return line("{} = {};", target, self._tile.add_dot(dot, vector, target, *added))
             case _:
                 pass
         if body.reduction is None:
@@ -180,11 +183,17 @@ class VectorStatement:
     def _store(self, vector: Vector) -> Printed:
         """To memory."""
         body, layout = self.body, self._context.layouts[self.body.target]
-        along = self._stride(body.subscripts, layout) == 1 and layout.type is self._tile.type
+        along = self._stride(body.subscripts, layout) == 1 and self._is_of_tile(layout.type)
         if body.reduction is not None or not along or self._inside is not None:
             raise NotVectorsError("a store across memory, or one of some lanes")
-        place = self._context.expressions.location(body.target, body.subscripts, self._site(vector))
-        return self._tile.store(place, self._vector(body.value, vector), vector)
+        place, value = self._context.expressions.location(body.target, body.subscripts, self._site(vector)), body.value
+        if isinstance(value, Cast) and value.type is layout.type and self._is_of_tile(value.operand.type):
+            value = value.operand  # the store rounds to halves
+        return self._tile.store(place, self._vector(value, vector), vector, layout.type)
+
+    def _is_of_tile(self, type: ScalarType) -> bool:
+        """Whether lanes may hold a type: the tile's, or one of two bytes that is computed with in the tile's."""
+        return type is self._tile.type or (type in _HALVES and self._tile.type is ScalarType.FLOAT32)
 
     def _prefetches(self, vector: Vector) -> Printed:
         """What prefetches, line by line, the rows that gathers of a later instance read."""
@@ -213,16 +222,16 @@ class VectorStatement:
         if not self._varies(expression):
             if any(self._is_tile(read) for read in reads_in(expression)):
                 raise NotVectorsError("one lane of a row for all")
-            if self._widest is not None and expression.type is self._tile.type:
+            if self._widest is not None and self._is_of_tile(expression.type):
                 name = self._spread.setdefault(expression, f"spread{len(self._spread)}")
                 return _Value(self._tile.lower(name, self._widest, vector), is_vector=True)
             return _Value(self._context.expressions.value(expression, self._site(vector)), is_vector=False)
-        if expression.type is not self._tile.type:
+        if not self._is_of_tile(expression.type):
             raise NotVectorsError("lanes of another type")
         match expression:
             case Read():
                 return _Value(self._read(expression, vector), is_vector=True)
-            case Cast(operand, type) if operand.type is type:
+            case Cast(operand, type) if type in (operand.type, self._tile.type):
                 return self._value(operand, vector)
             case Unary(UnaryOperator.NEGATE, operand):
                 return _Value(prefix("-", self._value(operand, vector).fragment), is_vector=True)
@@ -241,7 +250,16 @@ class VectorStatement:
     def _vector(self, expression: Expression, vector: Vector) -> Fragment:
         """The value in every lane."""
         value = self._value(expression, vector)
-        return value.fragment if value.is_vector else self._tile.splat(value.fragment, vector)
+        return value.fragment if value.is_vector else self._tile.splat(value.fragment, vector, self._tile.type)
+
+    def _word(self, word: Expression, vector: Vector) -> Fragment:
+        """Words of a dot product, in every lane."""
+        if not self._varies(word):
+            value = self._context.expressions.value(word, self._site(vector))
+            return self._tile.splat(value, vector, word.type)
+        if not isinstance(word, Read) or self._is_tile(word):
+            raise NotVectorsError("words that are computed")
+        return self._loaded(word, vector, word.type)
 
     def _varies(self, expression: Expression) -> bool:
         return any(self._coefficient(name) != 0 for name in iterators_in((expression,)))
@@ -250,14 +268,22 @@ class VectorStatement:
         layout = self._context.layouts[read.tensor]
         if self._is_tile(read):
             return self._tile.variable(self._row(read.subscripts), vector)
-        if self._stride(read.subscripts, layout) != 1 or layout.type is not self._tile.type:
+        if not self._is_of_tile(layout.type):
+            raise NotVectorsError("a load of another type")
+        return self._loaded(read, vector, layout.type)
+
+    def _loaded(self, read: Read, vector: Vector, type: ScalarType) -> Fragment:
+        layout = self._context.layouts[read.tensor]
+        if self._stride(read.subscripts, layout) != 1:
             raise NotVectorsError("a load across memory")
         if layout.size == 0:
             raise NotVectorsError("nothing to load")
         place = self._context.expressions.source(read, self._site(vector))
-        if self._inside is not None:
-            return self._tile.load_between(place, *self._lanes_inside(vector), vector)
-        return self._tile.load(place, vector, whole=self._is_padded(read, vector))
+        if self._inside is None:
+            return self._tile.load(place, vector, type, whole=self._is_padded(read, vector))
+        if type is not self._tile.type:
+            raise NotVectorsError("some lanes of another type")
+        return self._tile.load_between(place, *self._lanes_inside(vector), vector)
 
     def _is_padded(self, read: Read, vector: Vector) -> bool:
         """Whether the row of a packed operand has room behind its last lane."""

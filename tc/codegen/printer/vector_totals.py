@@ -94,7 +94,7 @@ class VectorTotals:
         return call(f"{function}_float32x{vector.width}", _address(self._names.total, place), row)
 
     def _zero(self, row: Fragment, vector: Vector) -> Printed:
-        return line("{} = {};", row, self._tile.splat(ZERO, vector))
+        return line("{} = {};", row, self._tile.splat(ZERO, vector, self._tile.type))
 
     def _ended(self, row: Fragment, vector: Vector, place: int) -> Printed:
         if self._wide:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tc.base.types import ScalarType
+from tc.base.types import ScalarType, computation_type
 from tc.grammar.syntax import BinaryOperator
-from tc.language.program.program import Binary, Cast, Expression, Read, walk
+from tc.language.program.program import Binary, Call, Cast, Expression, Read, walk
 
 
 def float32_term(value: Expression) -> Expression:
@@ -17,11 +17,37 @@ def float32_term(value: Expression) -> Expression:
     return value if value.type is ScalarType.FLOAT32 else Cast(value, ScalarType.FLOAT32)
 
 
-def is_product_of_two(value: Expression) -> bool:
-    """Whether the terms of a sum are products of two things that are read, as in a product of matrices."""
+def bfloat16_factors(value: Expression) -> tuple[Read, Read] | None:
+    """The factors of a term that is a product of two bfloat16 numbers, in their own type or in float32.
+
+    Products of these are exact in float32, but processors and GPUs may take subnormal numbers for zeros in them.
+    """
+    sums = (ScalarType.FLOAT32, ScalarType.BFLOAT16)
+    while isinstance(value, Cast) and value.type in sums:
+        value = value.operand
     match value:
-        case Cast(operand, type) if operand.type is type:
+        case Binary(BinaryOperator.MULTIPLY, left, right, type) if type in sums:
+            first, second = (
+                own.operand if isinstance(own, Cast) and own.type is ScalarType.FLOAT32 else own
+                for own in (left, right)
+            )
+        case _:
+            return None
+    if isinstance(first, Read) and isinstance(second, Read) and first.type is second.type is ScalarType.BFLOAT16:
+        return first, second
+    return None
+
+
+def is_product_of_two(value: Expression) -> bool:
+    """Whether the terms of a sum are products of two things that are read, as in a product of matrices.
+
+    Or dot products of words, which are added at once.
+    """
+    match value:
+        case Cast(operand, type) if type in (operand.type, computation_type(operand.type)) or type.is_half:
             return is_product_of_two(operand)
+        case Call("pair_dot"):
+            return True
         case Binary(BinaryOperator.MULTIPLY, left, right):
             first, second = ({part for part in walk(side) if isinstance(part, Read)} for side in (left, right))
             return bool(first and second) and first != second

@@ -11,13 +11,15 @@ from typing import Final
 
 import islpy as isl
 
+from tc.base.dots import Dot
 from tc.base.frozen import frozen
 from tc.base.types import ScalarType
-from tc.language.program.program import Call, Expression
+from tc.language.program.program import Call, Expression, iterators_in
 from tc.language.program.specialization import Layout
 from tc.polyhedral.analysis.reads import value_reads
 from tc.polyhedral.analysis.strides import greatest_stride
 from tc.polyhedral.cpu.tile_cost import TileCosts, tile_costs
+from tc.polyhedral.ir.dotted import word_of, words_in
 from tc.polyhedral.ir.scop import ScopStatement
 from tc.targets.machine import VectorUnit
 
@@ -95,7 +97,9 @@ def choose_microkernel(
     if not costs.lanes_fit():
         return None
     fixed = dict.fromkeys(around.steps, 1) | dict(around.sizes)
-    candidates = _Candidates(costs, fixed, around.lane, chunks | dict(around.within))
+    candidates = _Candidates(
+        costs, fixed, around.lane, chunks | dict(around.within), iterators_in(words_in(body.value))
+    )
     best = _best(list(candidates.all()), costs)
     if best is None or best[0] >= costs.plain():
         return None
@@ -104,7 +108,7 @@ def choose_microkernel(
 
 def _is_dot(value: Expression) -> bool:
     """Whether a value is one that processors add to words of a vector in one instruction."""
-    return isinstance(value, Call) and value.function == "byte_dot"
+    return isinstance(value, Call) and value.function in {word_of(dot).dot for dot in Dot}
 
 
 def _best(candidates: Sequence[tuple[float, MicroKernel]], costs: TileCosts) -> tuple[float, MicroKernel] | None:
@@ -154,17 +158,19 @@ class _Candidates:
     """Tiles that may be taken.
 
     ``fixed``: sizes that are given; ``lane``: the iterator that vectors lie along, if it is given; ``within``: sizes of
-    larger tiles, which those of the register tile must divide.
+    larger tiles, which those of the register tile must divide.  ``words``: iterators that choose words of elements that
+    lie side by side, which are read one by one.
     """
 
     costs: TileCosts
     fixed: Mapping[str, int]
     lane: str | None
     within: Mapping[str, int]
+    words: frozenset[str]
 
     def all(self) -> Iterator[tuple[float, MicroKernel]]:
         for lane in self.costs.independent if self.lane is None else (self.lane,):
-            if lane in self.fixed and lane != self.lane:
+            if lane in self.words or (lane in self.fixed and lane != self.lane):
                 continue
             others = [
                 name

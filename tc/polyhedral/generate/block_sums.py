@@ -223,12 +223,13 @@ class _Sums:
         done = {total.statement for own in loops for total in own.totals}
         others = sorted(buffers.keys() & inside - done - {name})
         names = [name, *(own for own in others if self.choosing(loop, own, path, buffers[own]) == fixed)]
-        products = {own: is_product_of_two(self.bodies[own].value) for own in names}
+        bodies = [self.bodies[own] for own in names]
+        products = {body.name: is_product_of_two(body.value) for body in bodies}
         nest = _Nest(
             frozenset(names),
             lambda inner: inner.iterator not in fixed,
-            min(most_additions(self.bodies[own]) for own in names),
-            min(MOST if products[own] else _run_length(self.bodies[own]) for own in names),
+            min(map(most_additions, bodies)),
+            min(most_additions(body) if products[body.name] else _run_length(body) for body in bodies),
         )
         cut, _ = self.cut(loop, nest, path.ranges)
         assert isinstance(cut, Loop)

@@ -1,10 +1,14 @@
-"""Sums of products of bytes, four steps at a time: as instructions for dot products of bytes take them.
+"""Sums of products, several steps at a time: as instructions for dot products of words take them.
 
 ``C(m,n) +=! int32(A(m,k)) * int32(B(k,n))`` becomes ``C(m,n) +=! byte_dot(A'(m,q), B'(q,n))``, where a word of ``A'``
 and ``B'`` holds the bytes of the steps ``4*q`` to ``4*q+3``, with zeros behind the last step.  The rest of the compiler
-sees a product of words.  x86's ``vpdpbusd`` multiplies unsigned bytes by signed ones: where both are signed, the
+sees a product of words.  ``C(m,n) +=! A(m,k) * B(k,n)`` of bfloat16 becomes ``C(m,n) +=! pair_dot(A'(m,q), B'(q,n))``
+of words of two in the same way: its products are exact in float32, in which they are added up (``vdpbf16ps``).
+
+x86's ``vpdpbusd`` multiplies unsigned bytes by signed ones: where both are signed, the
 highest bit of one is flipped, which adds 128 to it; what that adds to the sum is 128 times the sum of the other
-operand.  All of it is exact modulo 2^32 (Intel 64 and IA-32 Architectures Software Developer's Manual, VPDPBUSD).
+operand.  All of that is exact modulo 2^32 (Intel 64 and IA-32 Architectures Software Developer's Manual, VPDPBUSD and
+VDPBF16PS).
 
 This proposes; ``tc.polyhedral.proof.rewrites.verify_dots`` says whether sums have the terms of the program.
 """
@@ -12,10 +16,11 @@ This proposes; ``tc.polyhedral.proof.rewrites.verify_dots`` says whether sums ha
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from tc.base.dots import Dot
 from tc.base.frozen import frozen
 from tc.base.types import ScalarType
 from tc.grammar.syntax import BinaryOperator
@@ -40,21 +45,25 @@ from tc.language.program.program import (
     iterators_in,
 )
 from tc.language.program.specialization import Layout, Specialization, contiguous_strides
+from tc.language.program.terms import bfloat16_factors
 from tc.language.program.written_elements import is_scatter
-from tc.polyhedral.ir.dotted import FLIPPED, ONES, WORD, ByteDots
+from tc.polyhedral.ir.dotted import FLIPPED, ONES, Dots, Word, word_of
 from tc.polyhedral.schedule.scatter import length_of
 
 _BYTES: Final = (ScalarType.INT8, ScalarType.UINT8)
-# Fewer steps, or fewer uses of each byte, are not worth copies.
+# Fewer steps, or fewer uses of each element, are not worth copies.
 _LEAST_STEPS: Final = 16
 _LEAST_USES: Final = 8
 
 
-def dot_products(specialization: Specialization) -> Iterator[tuple[Specialization, ByteDots]]:
-    """The program with one more sum of products of bytes by words, as often as there is one that gains by it."""
+def dot_products(specialization: Specialization, dots: Sequence[Dot]) -> Iterator[tuple[Specialization, Dots]]:
+    """The program with one more sum of products by words, as often as there is one that gains by it.
+
+    ``dots``: those that the processor has instructions for.
+    """
     aliased = {name for pair in specialization.signature.aliases for name in pair}
     for statement in specialization.program.statements:
-        found = _Found.of(statement, specialization)
+        found = next(filter(None, (_Found.of(statement, dot, specialization) for dot in dots)), None)
         if found is None or {found.left.tensor, found.right.tensor} & aliased:
             continue
         written = (own.target for own in _from(specialization.program, statement.name))
@@ -69,39 +78,59 @@ def _from(program: Program, name: str) -> Iterator[Statement]:
     yield from program.statements[place:]
 
 
+def dot_operands(statement: Statement, dot: Dot, target: ScalarType) -> tuple[Read, Read] | None:
+    """The operands of a sum of products that a dot product may take, of different tensors; ``target``: its type."""
+    if statement.reduction is not Reduction.ADD:
+        return None
+    match dot, statement.value:
+        case (
+            Dot.BYTES,
+            Binary(
+                BinaryOperator.MULTIPLY, Cast(Read() as left, ScalarType.INT32), Cast(Read() as right, ScalarType.INT32)
+            ),
+        ) if {left.type, right.type} <= set(_BYTES) and target is ScalarType.INT32:
+            found = left, right
+        case Dot.PAIRS, value if target in (ScalarType.FLOAT32, ScalarType.BFLOAT16):
+            factors = bfloat16_factors(value)
+            if factors is None:
+                return None
+            found = factors
+        case _:
+            return None
+    return None if found[0].tensor == found[1].tensor else found
+
+
 @frozen
 class _Found:
-    """A sum of products of two reads of bytes; ``step``: the iterator of the sum that both move along one dimension."""
+    """A sum of products of two reads; ``step``: the iterator of the sum that both move along one dimension."""
 
     statement: Statement
+    dot: Dot
     left: Read
     right: Read
     step: IterationVariable
 
     @classmethod
-    def of(cls, statement: Statement, specialization: Specialization) -> _Found | None:
+    def of(cls, statement: Statement, dot: Dot, specialization: Specialization) -> _Found | None:
         """None for other statements, and for sums that are short or use their operands only a few times."""
         plain = not (statement.blocks or statement.conditions or statement.counts or is_scatter(statement))
-        match statement.value:
-            case Binary(
-                BinaryOperator.MULTIPLY, Cast(Read() as left, ScalarType.INT32), Cast(Read() as right, ScalarType.INT32)
-            ) if statement.reduction is Reduction.ADD and plain and left.tensor != right.tensor:
-                pass
-            case _:
-                return None
+        operands = dot_operands(statement, dot, specialization.layouts[statement.target].type)
+        if not plain or operands is None:
+            return None
+        left, right = operands
         lengths = {own.name: length_of(own) for own in statement.iterators}
         static = all(
             not own.extents and not own.packed
             for own in (specialization.layouts[read.tensor] for read in (left, right))
         )
-        if None in lengths.values() or not static or not {left.type, right.type} <= set(_BYTES):
+        if None in lengths.values() or not static:
             return None
         for own in statement.iterators:
             steps = lengths[own.name] or 0
             whole = all(_is_whole(read, own.name, steps, specialization) for read in (left, right))
             if whole and own.name not in iterators_in(statement.subscripts) and steps >= _LEAST_STEPS:
                 uses = min(_uses(read, lengths) for read in (left, right))
-                return cls(statement, left, right, own) if uses >= _LEAST_USES else None
+                return cls(statement, dot, left, right, own) if uses >= _LEAST_USES else None
         return None
 
 
@@ -128,18 +157,19 @@ class _Dots:
     specialization: Specialization
     found: _Found
 
-    def made(self) -> tuple[Specialization, ByteDots]:
+    def made(self) -> tuple[Specialization, Dots]:
         statement, program = self.found.statement, self.specialization.program
         left, right, step = self.found.left, self.found.right, self.found.step
         names = {own.name for own in program.tensors}
-        copies = {read.tensor: fresh_name(f"{read.tensor}_words", names) for read in (left, right)}
-        words = fresh_name(f"{step.name}_words", {own.name for own in statement.iterators} | names | set(program.sizes))
         flipped = self._flipped()
+        copied = [read for read in (left, right) if flipped is not None or not self._lies_in_words(read)]
+        copies = {read.tensor: fresh_name(f"{read.tensor}_words", names) for read in copied}
+        words = fresh_name(f"{step.name}_words", {own.name for own in statement.iterators} | names | set(program.sizes))
         sums = None if flipped is None else fresh_name(f"{statement.target}_sums", names)
-        made = ByteDots(statement.name, step.name, words, tuple(copies.items()), flipped, sums)
+        made = Dots(statement.name, self.found.dot, step.name, words, tuple(copies.items()), flipped, sums)
         # Of unsigned bytes come first, where one of both is signed.
         operands = sorted((left, right), key=lambda read: self._is_signed(read, made))
-        parts = [self._copy(read, made) for read in operands]
+        parts = [self._copy(read, made) for read in operands if read.tensor in copies]
         if flipped is not None:
             parts.append(self._sum(left if right.tensor == flipped else right, made))
         statements = list[Statement]()
@@ -157,44 +187,61 @@ class _Dots:
     def _flipped(self) -> str | None:
         """The operand of whose bytes the highest bit is flipped: the first of two signed ones, the second of others."""
         left, right = self.found.left, self.found.right
-        if left.type is not right.type:
+        if self.found.dot is not Dot.BYTES or left.type is not right.type:
             return None
         return left.tensor if left.type is ScalarType.INT8 else right.tensor
 
-    def _is_signed(self, read: Read, made: ByteDots) -> bool:
+    def _lies_in_words(self, read: Read) -> bool:
+        """Whether whole words lie side by side in memory, and are read one by one: lanes have another element each."""
+        statement, layout = self.found.statement, self.specialization.layouts[read.tensor]
+        along = _dimension(read, self.found.step.name)
+        if along is None or layout.strides[along] != 1 or layout.shape[along] % word_of(self.found.dot).steps:
+            return False
+        target = self.specialization.layouts[statement.target]
+        lanes = iterators_in(own for own, step in zip(statement.subscripts, target.strides, strict=True) if step == 1)
+        return not set(lanes) & set(iterators_in(read.subscripts))
+
+    def _is_signed(self, read: Read, made: Dots) -> bool:
         return (read.type is ScalarType.INT8) != (read.tensor == made.flipped)
 
-    def _copy(self, read: Read, made: ByteDots) -> _Part:
+    def _copy(self, read: Read, made: Dots) -> _Part:
         """The words of an operand."""
         layout, own = self.specialization.layouts[read.tensor], self.specialization.program.tensor(read.tensor)
-        along = _dimension(read, made.iterator)
+        along, word = _dimension(read, made.iterator), made.word
         assert along is not None
         steps = layout.shape[along]
-        shape = tuple(-(-steps // WORD) if n == along else extent for n, extent in enumerate(layout.shape))
+        shape = tuple(-(-steps // word.steps) if n == along else extent for n, extent in enumerate(layout.shape))
         iterators = self._iterators(shape)
         places = [IteratorReference(iterator.name) for iterator in iterators]
-        origin = DerivedOrigin(f"words of four bytes of {read.tensor}", own.origin)
+        origin = DerivedOrigin(f"words of {word.steps} elements of {read.tensor}", own.origin)
 
-        def byte(number: int) -> Expression:
-            place = _plus(_times(WORD, places[along]), number)
-            inside = replace(read, subscripts=tuple(place if n == along else here for n, here in enumerate(places)))
-            value = Cast(inside, ScalarType.INT32)
-            if steps % WORD == 0:
-                return value
-            bound = Binary(BinaryOperator.LESS, place, Literal(steps, INDEX_TYPE), ScalarType.BOOL)
-            return Select(bound, value, _zero(read, made), ScalarType.INT32)
-
-        function = "byte_word_flipped" if read.tensor == made.flipped else "byte_word"
-        value = Call(function, tuple(map(byte, range(WORD))), ScalarType.INT32)
+        value = self._word(replace(read, subscripts=tuple(places)), along, made)
         name = dict(made.copies)[read.tensor]
         return self._part(name, shape, iterators, tuple(places), value, origin, None)
 
-    def _sum(self, read: Read, made: ByteDots) -> _Part:
+    def _word(self, read: Read, along: int, made: Dots) -> Expression:
+        """The word of elements of an operand that its subscripts choose, of which one counts words."""
+        word, steps = made.word, self.specialization.layouts[read.tensor].shape[along]
+
+        def element(number: int) -> Expression:
+            place = _step(word, read.subscripts[along], number)
+            own = tuple(place if n == along else subscript for n, subscript in enumerate(read.subscripts))
+            value = Cast(replace(read, subscripts=own), word.term)
+            if steps % word.steps == 0:
+                return value
+            bound = Binary(BinaryOperator.LESS, place, Literal(steps, INDEX_TYPE), ScalarType.BOOL)
+            return Select(bound, value, _zero(read, made), word.term)
+
+        function = word.made_flipped if read.tensor == made.flipped else word.made
+        return Call(function, tuple(map(element, range(word.steps))), ScalarType.INT32)
+
+    def _sum(self, read: Read, made: Dots) -> _Part:
         """The sums of the bytes of the operand whose bits are as they were, by its words."""
         assert made.sums is not None
         layout, own = self.specialization.layouts[read.tensor], self.specialization.program.tensor(read.tensor)
         along = _dimension(read, made.iterator)
-        shape = tuple(-(-extent // WORD) if n == along else extent for n, extent in enumerate(layout.shape))
+        steps = made.word.steps
+        shape = tuple(-(-extent // steps) if n == along else extent for n, extent in enumerate(layout.shape))
         iterators = self._iterators(shape)
         places = tuple(IteratorReference(iterator.name) for iterator in iterators)
         words = Read(dict(made.copies)[read.tensor], places, ScalarType.INT32)
@@ -240,20 +287,27 @@ class _Dots:
         statement = Statement(own, iterators, (), name, subscripts, reduction, reduction is not None, value, (), origin)
         return _Part(tensor, Layout(ScalarType.INT32, shape, contiguous_strides(shape)), statement)
 
-    def _dots(self, operands: list[Read], made: ByteDots) -> Iterator[Statement]:
+    def _dots(self, operands: list[Read], made: Dots) -> Iterator[Statement]:
         """The sum itself, and what takes from it what flipped bits add."""
         statement, copies, step = self.found.statement, dict(made.copies), self.found.step
-        count = -(-(length_of(step) or 0) // WORD)
+        count = -(-(length_of(step) or 0) // made.word.steps)
         words = IterationVariable(made.words, Literal(0, INDEX_TYPE), Literal(count, INDEX_TYPE))
         values: Mapping[str, Expression] = {made.iterator: IteratorReference(made.words)}
-        reads = tuple(
-            Read(copies[read.tensor], tuple(_renamed(own, values) for own in read.subscripts), ScalarType.INT32)
-            for read in operands
-        )
+
+        def word(read: Read) -> Expression:
+            subscripts = tuple(_renamed(own, values) for own in read.subscripts)
+            if read.tensor in copies:
+                return Read(copies[read.tensor], subscripts, ScalarType.INT32)
+            along = _dimension(read, step.name)
+            assert along is not None
+            return self._word(replace(read, subscripts=subscripts), along, made)
+
+        target = self.specialization.layouts[statement.target].type
+        dot = Call(made.word.dot, tuple(map(word, operands)), made.word.term)
         yield replace(
             statement,
             iterators=tuple(words if own.name == made.iterator else own for own in statement.iterators),
-            value=Call("byte_dot", reads, ScalarType.INT32),
+            value=Cast(dot, target) if target.is_half else dot,
         )
         if made.sums is None:
             return
@@ -283,16 +337,14 @@ def _renamed(subscript: Expression, values: Mapping[str, Expression]) -> Express
     return values.get(subscript.name, subscript) if isinstance(subscript, IteratorReference) else subscript
 
 
-def _zero(read: Read, made: ByteDots) -> Literal:
-    """The byte that becomes 0: flipped bits are those of the byte that is copied."""
+def _zero(read: Read, made: Dots) -> Literal:
+    """The element that becomes 0: flipped bits are those of the byte that is copied."""
     if read.tensor != made.flipped:
-        return Literal(0, ScalarType.INT32)
+        return Literal(0.0 if made.word.term.is_floating else 0, made.word.term)
     return Literal(-FLIPPED if read.type is ScalarType.INT8 else FLIPPED, ScalarType.INT32)
 
 
-def _times(factor: int, value: Expression) -> Expression:
-    return Binary(BinaryOperator.MULTIPLY, Literal(factor, INDEX_TYPE), value, INDEX_TYPE)
-
-
-def _plus(value: Expression, number: int) -> Expression:
-    return value if number == 0 else Binary(BinaryOperator.ADD, value, Literal(number, INDEX_TYPE), INDEX_TYPE)
+def _step(word: Word, words: Expression, number: int) -> Expression:
+    """The step of one element of a word, in terms of what counts words."""
+    first = Binary(BinaryOperator.MULTIPLY, Literal(word.steps, INDEX_TYPE), words, INDEX_TYPE)
+    return first if number == 0 else Binary(BinaryOperator.ADD, first, Literal(number, INDEX_TYPE), INDEX_TYPE)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from enum import Enum
 from typing import Final
 
+from tc.base.dots import Dot
 from tc.base.frozen import frozen
 from tc.language.program.program import Statement, iterators_in
 from tc.language.program.specialization import Specialization
@@ -95,8 +96,8 @@ class Plan:
     ``recurrences``: which linear ones are in parts, before all else.  ``scans``: what grows is computed as a scan, and
     how, before anything is split.  ``shares``: how scatters are shared.  ``counts``: indices that are declared distinct
     are counted, and checked.  ``deterministic``: atomic updates do not depend on their order.  ``transposes``: operands
-    that products read across memory are transposed.  ``pulls``: reductions are in pull form.  ``dots``: products
-    of bytes are dot products of words.  ``chunks``: the temporaries that hold what leaves a block for a chunk of its
+    that products read across memory are transposed.  ``pulls``: reductions are in pull form.  ``dots``: which
+    products are dot products of words.  ``chunks``: the temporaries that hold what leaves a block for a chunk of its
     steps.
     """
 
@@ -109,7 +110,7 @@ class Plan:
     deterministic: bool = True
     transposes: bool = False
     pulls: bool = False
-    dots: bool = False
+    dots: tuple[Dot, ...] = ()
     chunks: tuple[Contraction, ...] = ()
 
     @property
