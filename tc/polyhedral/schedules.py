@@ -33,6 +33,7 @@ from tc.polyhedral.proof.verify_split import prove_split
 from tc.polyhedral.schedule.contract import contracted, contractions
 from tc.polyhedral.schedule.counted import with_counts
 from tc.polyhedral.schedule.dot_products import dot_products
+from tc.polyhedral.schedule.join_terms import join_terms
 from tc.polyhedral.schedule.linear_recurrences import part_recurrences
 from tc.polyhedral.schedule.pull import pull_reductions
 from tc.polyhedral.schedule.scan import Scanning, scan_reductions
@@ -158,11 +159,12 @@ class Schedules:
             return self.specialization
         if self._with_pulled is None:
             found, every = self.specialization, list[PulledStatement]()
-            for changed, made in pull_reductions(found):
-                wrong = find_wrong_pull(found, changed, made, context)
-                if wrong is not None:
-                    raise VerificationError(f"{made.name} in pull form is not proven correct: {wrong}")
-                found, every = changed, [*every, made]
+            for rewrite in (pull_reductions, join_terms):
+                for changed, made in rewrite(found):
+                    wrong = find_wrong_pull(found, changed, made, context)
+                    if wrong is not None:
+                        raise VerificationError(f"{made.name} in pull form is not proven correct: {wrong}")
+                    found, every = changed, [*every, made]
             self._with_pulled = found, tuple(every)
         return self._with_pulled[0]
 

@@ -22,15 +22,15 @@ VECTORS: Final = 4
 MOST_IN_A_CHAIN: Final = 32
 
 
-def cut_lanes(band: Band, domain: isl.UnionSet, lanes: int, *, ranged: bool = False, sums: bool = False) -> Node:
+def cut_lanes(band: Band, domain: isl.UnionSet, lanes: int, *, ranged: bool = False, few: bool = False) -> Node:
     """The innermost band with its last loop, a reduction, cut into runs of ``lanes``; as it is where it is short.
 
     ``ranged``: a statement reads its range, in front of loops that must have iterations for all sizes that are open.
-    ``sums``: of floats, which are cut at the end of each short chain: rows of a few vectors have the lanes of one.
+    ``few``: rows of a few vectors have the lanes of one, as those of sums that are cut at the end of each short chain.
     """
     *outer, last = band.members
     extent = extent_of(last.function, domain)
-    if sums and MOST_IN_A_CHAIN < extent < 2 * lanes:
+    if few and MOST_IN_A_CHAIN < extent < 2 * lanes:
         lanes //= VECTORS
     if last.kind is not LoopKind.REDUCTION or extent < 2 * lanes:
         return band

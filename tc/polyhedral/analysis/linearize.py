@@ -9,12 +9,10 @@ from typing import Final
 import islpy as isl
 
 from tc.language.isl.pieces import functions_of, pieces_of
-from tc.language.program.program import IteratorReference, Read, children
 from tc.language.program.specialization import Layout
 from tc.polyhedral.analysis.extents import extent_of
-from tc.polyhedral.analysis.reads import accesses
+from tc.polyhedral.analysis.reads import accesses, used_as_values
 from tc.polyhedral.analysis.strides import iterator_of, stride
-from tc.polyhedral.ir.loops import StatementBody
 from tc.polyhedral.ir.scop import ScopStatement
 from tc.polyhedral.ir.tree import Member
 
@@ -51,7 +49,7 @@ def _end_to_end(outer: Member, inner: Member, statement: ScopStatement, layouts:
     across, along = iterator_of(outer.function, body), _fastest(inner, statement)
     if across is None or along is None or not _is_free(inner, statement) or not _is_plain(outer, across, statement):
         return False
-    if _least(inner, statement) != 0 or {across, along} & set(_used_as_values(body)):
+    if _least(inner, statement) != 0 or {across, along} & used_as_values(body.value):
         return False
     length = extent_of(inner.function, isl.UnionSet.from_set(statement.domain))
     for tensor, subscripts in accesses(body):
@@ -107,16 +105,3 @@ def _coefficient(function: isl.PwAff, position: int) -> int | None:
         return None
     value = pieces[0].get_coefficient_val(isl.dim_type.in_, position)
     return int(value.to_python()) if value.is_int() else None
-
-
-def _used_as_values(body: StatementBody) -> set[str]:
-    """Iterators that the value uses other than to choose elements."""
-    found: set[str] = set()
-    pending = [body.value]
-    while pending:
-        expression = pending.pop()
-        if isinstance(expression, IteratorReference):
-            found.add(expression.name)
-        if not isinstance(expression, Read):
-            pending += children(expression)
-    return found

@@ -8,7 +8,7 @@ import islpy as isl
 
 from tc.language.isl.affine import Frame, affine_function, isl_name
 from tc.language.program.guards import guarded_reads
-from tc.language.program.program import Expression, InRange, Read, iterators_in, walk
+from tc.language.program.program import Expression, InRange, IteratorReference, Read, children, iterators_in, walk
 from tc.language.program.specialization import Sizes
 from tc.language.program.within import ranges_in
 from tc.polyhedral.ir.loops import StatementBody
@@ -43,6 +43,18 @@ def accesses(body: StatementBody) -> Iterator[tuple[str, tuple[Expression, ...]]
         for part in walk(expression):
             if isinstance(part, Read):
                 yield part.tensor, part.subscripts
+
+
+def used_as_values(value: Expression) -> frozenset[str]:
+    """Iterators that an expression uses other than to choose elements."""
+    found, pending = set[str](), [value]
+    while pending:
+        expression = pending.pop()
+        if isinstance(expression, IteratorReference):
+            found.add(expression.name)
+        if not isinstance(expression, Read):
+            pending += children(expression)
+    return frozenset(found)
 
 
 def program_names(domain: isl.UnionSet, scop: Scop) -> list[str]:

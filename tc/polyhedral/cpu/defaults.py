@@ -35,6 +35,10 @@ SQUARE = 32
 ACROSS_STEPS = 64
 # Columns that are added up beside each other.
 STREAMED = 128
+# Rows that are long enough to be read one after the other, in pieces of so many elements, and so many rows at a time.
+LONG_ROW = 512
+LONGEST_PIECE = 4096
+ROWS_AT_ONCE = 8
 # A single flat loop is cut into chunks of this size, for the cores outside and the vector lanes inside.
 CHUNK = 4096
 
@@ -151,10 +155,9 @@ class _Rule:
         lanes = max((extent_of(m.function, own) for m in tile if m.kind is LoopKind.VECTOR), default=1)
         itemsize = self.layouts[self.statement.body.target].type.itemsize
         around_steps = next(in_steps(self.band.child, self.domain), None) is not None
-        if not around_steps and self.reads_once(tile):
-            return tuple(
-                self.streamed(member, registers.get(iterator_of(member.function, body), 0)) for member in members
-            )
+        lane = next((iterator_of(m.function, body) for m in tile if m.kind is LoopKind.VECTOR), None)
+        if not around_steps and lane is not None and self.reads_once(lane):
+            return self.streamed_rows(lane, registers, carried)
         if around_steps or terms * lanes * itemsize <= RESIDENT:
             return tuple(0 for _ in members)
         sizes: list[int] = []
@@ -170,30 +173,45 @@ class _Rule:
                 sizes.append(min(extent, max(1, PANEL // max(size, 1))))
         return tuple(sizes)
 
-    def reads_once(self, tile: tuple[Member, ...]) -> bool:
+    def reads_once(self, lane: str) -> bool:
         """Whether what the lanes read is read in one instance each: no tile finds it in the cache again."""
         body = self.statement.body
-        lane = next((iterator_of(m.function, body) for m in tile if m.kind is LoopKind.VECTOR), None)
-        if lane is None:
-            return False
         names = body.iterators[: self.statement.domain.dim(isl.dim_type.set)]
         reads = [(read.subscripts, self.layouts[read.tensor]) for read in value_reads(body)]
         along = [(subscripts, layout) for subscripts, layout in reads if stride(subscripts, layout, lane) != 0]
         return bool(along) and all(stride(*read, name) != 0 for read in along for name in names)
 
-    def streamed(self, member: Member, size: int) -> int:
-        """Columns of rows that are added up: of so many that lie side by side whole lines are read, one by one.
+    def streamed_rows(self, lane: str, registers: Mapping[str | None, int], carried: list[Member]) -> tuple[int, ...]:
+        """Cuts of rows that are added up, each element of which is read once: in the order in which they lie in memory.
 
-        Several sums share the loops over the rows, and have register tiles there.  ``size``: of the one of a single
-        sum, which cuts are counted in.
+        Long rows are read in long pieces, a few rows at a time, to sums that stay in the cache; short ones down the
+        columns of a few lines.  Several sums share the loops over the rows, and have register tiles there.
+        ``registers``: sizes of the tile of a single sum, which cuts of columns are counted in; ``carried``: the loops
+        over rows.
         """
+        body, domain = self.statement.body, self.statement.domain
+        sums = [name for name in statement_names(self.domain) if self.scop.statement(name).accumulates]
+        if len(sums) > 1:
+            return tuple(0 for _ in self.band.members)
+        place = body.iterators.index(lane)
+        length = int(domain.dim_max_val(place).to_python()) - int(domain.dim_min_val(place).to_python()) + 1
+        along = stride(body.subscripts, self.layouts[body.target], lane) == 1
+        long = along and length >= LONG_ROW
+        sizes: list[int] = []
+        for member in self.band.members:
+            size = max(1, registers.get(iterator_of(member.function, body), 0))
+            if self.is_column(member):
+                sizes.append(max(1, (LONGEST_PIECE if long else STREAMED) // size))
+            else:
+                sizes.append(ROWS_AT_ONCE * (long and bool(carried) and member is carried[-1]))
+        return tuple(sizes)
+
+    def is_column(self, member: Member) -> bool:
+        """Whether a loop goes along memory in what the statement writes, and is none of a register tile."""
         body = self.statement.body
         iterator = iterator_of(member.function, body)
-        sums = [name for name in statement_names(self.domain) if self.scop.statement(name).accumulates]
-        if iterator is None or not member.coincident or is_register(member) or len(sums) > 1:
-            return 0
-        is_column = stride(body.subscripts, self.layouts[body.target], iterator) == 1
-        return max(1, STREAMED // max(size, 1)) if is_column else 0
+        plain = iterator is not None and member.coincident and not is_register(member)
+        return plain and stride(body.subscripts, self.layouts[body.target], iterator or "") == 1
 
     def reused_target(self, members: tuple[Member, ...], extents: list[int], inner: int) -> tuple[int, ...]:
         """The tile's part of the target stays in the cache while the reduction runs over it."""

@@ -97,7 +97,7 @@ class _Parallelizer:
                 not is_register(member),
                 self.counts_owners(member, domain),
                 chooses[position] and count >= self.cores,
-                min(count, ENOUGH_CHUNKS),
+                _spread(count, self.cores),
                 chooses[position],
                 -position,
             )
@@ -168,6 +168,12 @@ class _Parallelizer:
                     found.append((volume(isl.UnionSet.from_set(statement.domain)), statement, position))
         best = max(found, key=lambda item: item[0], default=None)
         return None if best is None else best[1:]
+
+
+def _spread(count: int, cores: int) -> int:
+    """How well cores share the iterations of a loop: enough of them, or half of that and as many for each."""
+    enough = ENOUGH_CHUNKS * max(cores, 2) // 2
+    return enough if count % cores == 0 and 2 * count >= enough else min(count, enough)
 
 
 def _moves(member: Member, statement: ScopStatement, read: int, layouts: Mapping[str, Layout]) -> bool:

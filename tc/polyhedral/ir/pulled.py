@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tc.base.frozen import frozen
 from tc.language.program.affine_form import affine_form
-from tc.language.program.program import Expression, IteratorReference
+from tc.language.program.program import Binary, Expression, IteratorReference, Literal
 
 
 @frozen
@@ -21,7 +21,12 @@ class PulledStatement:
 
 
 def _text(value: Expression) -> str:
-    """An affine expression of iterators."""
+    """An affine expression of iterators, or a quotient or remainder of one."""
+    match value:
+        case Binary(operator, IteratorReference(name), Literal(size)) if operator.value in "/%":
+            return f"{name} {operator.value} {size}"
+        case _:
+            pass
     form = affine_form(value)
     parts = [(term.name, own) for term, own in form.factors.items() if isinstance(term, IteratorReference)]
     terms = [f"{'-' if own < 0 else '+'} {'' if abs(own) == 1 else f'{abs(own)}*'}{name}" for name, own in parts]

@@ -27,6 +27,7 @@ from tc.polyhedral.transform.tile import is_register
 
 # A loop shorter than this does not fill the lanes of a vector register.
 SHORT = 8
+_IN_FEW_LANES = frozenset({Reduction.ADD, Reduction.MINIMUM, Reduction.MAXIMUM})
 # Elements of which a vector loop leaves so many out between two makes GCC 12 compile for minutes.
 _FAR: Final = 128
 
@@ -210,12 +211,12 @@ class _Vectorizer:
                 kept = max(kept, outside)
             members = linearize_last(members, statements, self.layouts, kept)
         ranged = any(data_ranges(self.scop.statement(name).body) for name in statement_names(domain))
-        sums = all(self.is_sum(self.scop.statement(name).body) for name in statement_names(domain))
-        return cut_lanes(replace(band, members=members), domain, self.lanes(domain), ranged=ranged, sums=sums)
+        few = all(self.in_few_lanes(self.scop.statement(name).body) for name in statement_names(domain))
+        return cut_lanes(replace(band, members=members), domain, self.lanes(domain), ranged=ranged, few=few)
 
-    def is_sum(self, body: StatementBody) -> bool:
-        """Whether a statement adds up float32."""
-        return body.reduction is Reduction.ADD and self.layouts[body.target].type is ScalarType.FLOAT32
+    def in_few_lanes(self, body: StatementBody) -> bool:
+        """Whether a statement adds up float32, or finds an extreme of it: compilers do that lane by lane in the end."""
+        return body.reduction in _IN_FEW_LANES and self.layouts[body.target].type is ScalarType.FLOAT32
 
     def without_rows(self, members: tuple[Member, ...], domain: isl.UnionSet) -> tuple[Member, ...]:
         """The members without rows of a register tile that is another statement's: this one has lanes of its own."""

@@ -1,0 +1,119 @@
+"""Loops over terms that lie end to end in memory, as one loop: short rows are one long row.
+
+``y(n,c) +=! x(n,c,h,w)`` adds up ``H`` rows of ``W`` elements without gaps between them, which are ``H * W`` elements
+in a row: ``y(n,c) +=! x(n,c,r/W,r%W)``.  Vectors of a loop over ``w`` alone would be cut off behind every row.
+
+This proposes; ``tc.polyhedral.proof.rewrites.verify_pulled`` says whether the instances are those of the program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import permutations
+from typing import Final
+
+from tc.grammar.syntax import BinaryOperator
+from tc.language.algebra.rewriting import fresh_name
+from tc.language.program.program import (
+    INDEX_TYPE,
+    Binary,
+    DerivedOrigin,
+    Expression,
+    IterationVariable,
+    IteratorReference,
+    Literal,
+    Read,
+    Statement,
+    in_terms_of,
+    iterators_in,
+    reads_in,
+)
+from tc.language.program.specialization import Specialization
+from tc.language.program.written_elements import is_scatter
+from tc.polyhedral.analysis.reads import used_as_values
+from tc.polyhedral.ir.pulled import PulledStatement
+from tc.polyhedral.schedule.scatter import length_of
+
+# Rows of so many elements fill vectors well.
+_LONG: Final = 64
+_VECTOR: Final = 16
+
+
+def join_terms(specialization: Specialization) -> Iterator[tuple[Specialization, PulledStatement]]:
+    """The program with two more loops over terms joined, as often as there are such."""
+    for name in [own.name for own in specialization.program.statements]:
+        statement = next(own for own in specialization.program.statements if own.name == name)
+        while (pair := _short_rows(statement, specialization)) is not None:
+            statement, made = _joined(statement, *pair)
+            program = specialization.program
+            statements = tuple(statement if own.name == name else own for own in program.statements)
+            specialization = replace(specialization, program=replace(program, statements=statements))
+            yield specialization, made
+
+
+def _short_rows(
+    statement: Statement, specialization: Specialization
+) -> tuple[IterationVariable, IterationVariable] | None:
+    """The iterators that count rows, and the elements of a row, of all that a reduction reads along them."""
+    plain = statement.reduction is not None and not (statement.blocks or statement.conditions or statement.counts)
+    if not plain or statement.atomic or statement.owned is not None or is_scatter(statement):
+        return None
+    if any(read.tensor == statement.target for read in reads_in(statement.value)):
+        return None
+    kept = iterators_in(statement.subscripts) | used_as_values(statement.value)
+    terms = [own for own in statement.iterators if own.name not in kept and own.begin == Literal(0, INDEX_TYPE)]
+    for rows, row in permutations(terms, 2):
+        length = length_of(row)
+        if length is None or length_of(rows) is None or length >= _LONG or length % _VECTOR == 0:
+            continue
+        bounds = iterators_in(end for own in statement.iterators for end in (own.begin, own.end))
+        if {rows.name, row.name} & bounds:
+            continue
+        ways = [_way(read, rows.name, row.name, length, specialization) for read in reads_in(statement.value)]
+        if 1 in ways and None not in ways:
+            return rows, row
+    return None
+
+
+def _way(read: Read, rows: str, row: str, length: int, specialization: Specialization) -> int | None:
+    """How far the elements of a row are apart in memory; 0 where the read moves along neither, None where rows do not
+    follow each other.
+    """
+    used = [{rows, row} & iterators_in((subscript,)) for subscript in read.subscripts]
+    if not any(used):
+        return 0
+    layout = specialization.layouts[read.tensor]
+    places = [n for n, own in enumerate(used) if own]
+    if len(places) != 2 or layout.extents or layout.packed:
+        return None
+    subscripts = {read.subscripts[n]: layout.strides[n] for n in places}
+    far, near = (subscripts.get(IteratorReference(name)) for name in (rows, row))
+    return near if far is not None and near is not None and far == length * near else None
+
+
+def _joined(statement: Statement, rows: IterationVariable, row: IterationVariable) -> tuple[Statement, PulledStatement]:
+    """The statement with one iterator in the place of two."""
+    count, length = length_of(rows), length_of(row)
+    assert count is not None
+    assert length is not None
+    name = fresh_name(f"{rows.name}{row.name}", {own.name for own in statement.iterators})
+    whole, size = IteratorReference(name), Literal(length, INDEX_TYPE)
+    values: dict[str, Expression] = {
+        rows.name: Binary(BinaryOperator.DIVIDE, whole, size, INDEX_TYPE),
+        row.name: Binary(BinaryOperator.REMAINDER, whole, size, INDEX_TYPE),
+    }
+    one = IterationVariable(name, Literal(0, INDEX_TYPE), Literal(count * length, INDEX_TYPE))
+    iterators = tuple(one if own is rows else own for own in statement.iterators if own is not row)
+    changed = replace(
+        statement,
+        iterators=iterators,
+        value=in_terms_of(statement.value, values),
+        required=tuple(
+            replace(own, subscripts=tuple(in_terms_of(part, values) for part in own.subscripts))
+            for own in statement.required
+        ),
+        origin=DerivedOrigin("rows that lie end to end, as one", statement.origin),
+    )
+    every = {own.name: values.get(own.name, IteratorReference(own.name)) for own in statement.iterators}
+    return changed, PulledStatement(statement.name, every)
