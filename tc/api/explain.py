@@ -56,6 +56,7 @@ def _sections(compilation: Compilation, stages: tuple[Stage, ...], decision: str
     yield "recurrences", _stage(stages, "recurrences")
     yield "scans", _stage(stages, "scans")
     yield "contractions", _stage(stages, "contractions")
+    yield "invariants", _stage(stages, "invariants")
     yield "dot products", _stage(stages, "dot products")
     yield "transposed operands", _stage(stages, "transposed operands")
     yield "scatters", _stage(stages, "scatters")

@@ -98,7 +98,8 @@ def plan_of(
             parts = {PARTS: few} if joins and (few := part_sums(specialization)) else {}
             together = (*blocks.items(), *parts.items())
             groups = tuple(Group(blocks=count, among=names) for count, names in together)
-            plan = Plan(groups, transposes=options.packed_operands > 0, pulls=True, dots=machine.dots)
+            transposes = options.packed_operands > 0
+            plan = Plan(groups, transposes=transposes, pulls=True, hoists=True, dots=machine.dots)
             cores = options.threads or machine.cores
             # Processors mispredict which elements are an owner's: of single elements, that costs more than it gains.
             sharers = Sharers(Owners(cores, 1), _PARTS)

@@ -231,6 +231,7 @@ class _Run:
             ("recurrences", self.schedules.recurrences(plan)),
             ("scans", self.schedules.scans(plan)),
             ("contractions", self.schedules.contractions(plan)),
+            ("invariants", self.schedules.hoisted(plan)),
             ("dot products", self.schedules.dots(plan)),
             ("transposed operands", self.schedules.transposed(plan)),
             ("scatters", plan.shares),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 import islpy as isl
 
@@ -14,7 +16,9 @@ from tc.language.isl.session import MAX_OPERATIONS, budget_told, is_out_of_opera
 from tc.language.program.specialization import Specialization
 from tc.polyhedral.gpu.mapping.split_plan import Plan, Whose
 from tc.polyhedral.ir.contractions import Contraction
+from tc.polyhedral.ir.counterexample import Counterexample
 from tc.polyhedral.ir.dotted import Dots
+from tc.polyhedral.ir.hoisted import Hoisted
 from tc.polyhedral.ir.pulled import PulledStatement
 from tc.polyhedral.ir.recurrences import LinearRecurrence
 from tc.polyhedral.ir.scans import Grown
@@ -23,6 +27,7 @@ from tc.polyhedral.ir.transposed import TransposedOperand
 from tc.polyhedral.ir.tree import ScheduleTree
 from tc.polyhedral.proof.rewrites.verify_contraction import find_wrong_contraction
 from tc.polyhedral.proof.rewrites.verify_dots import find_wrong_dots
+from tc.polyhedral.proof.rewrites.verify_hoisted import find_wrong_hoisting
 from tc.polyhedral.proof.rewrites.verify_pulled import find_wrong_pull
 from tc.polyhedral.proof.rewrites.verify_transposed import find_wrong_transposition
 from tc.polyhedral.proof.verify_initialization import prove_initialization
@@ -33,6 +38,8 @@ from tc.polyhedral.proof.verify_split import prove_split
 from tc.polyhedral.schedule.contract import contracted, contractions
 from tc.polyhedral.schedule.counted import with_counts
 from tc.polyhedral.schedule.dot_products import dot_products
+from tc.polyhedral.schedule.hoist import hoist_invariants
+from tc.polyhedral.schedule.join_dimensions import join_dimensions
 from tc.polyhedral.schedule.join_terms import join_terms
 from tc.polyhedral.schedule.linear_recurrences import part_recurrences
 from tc.polyhedral.schedule.pull import pull_reductions
@@ -55,11 +62,29 @@ _TO_SCHEDULE: Final = 6_000_000
 
 
 # What of a plan the rewritten program follows from, before reductions are split.
-_Rewriting: TypeAlias = tuple[bool, Scanning | None, Scanning | None, tuple[Dot, ...]]
+_Rewriting: TypeAlias = tuple[bool, bool, Scanning | None, Scanning | None, tuple[Dot, ...]]
 
 
 def _rewriting(plan: Plan) -> _Rewriting:
-    return plan.pulls, plan.recurrences, plan.scans, plan.dots
+    return plan.pulls, plan.hoists, plan.recurrences, plan.scans, plan.dots
+
+
+_Made = TypeVar("_Made")
+
+
+def _proven(
+    found: Specialization,
+    rewritten: Iterator[tuple[Specialization, _Made]],
+    find_wrong: Callable[[Specialization, Specialization, _Made], Counterexample | None],
+) -> tuple[Specialization, tuple[_Made, ...]]:
+    """The last of the programs that a rewriting makes one after the other, and what was done; each step is proven."""
+    every = list[_Made]()
+    for changed, made in rewritten:
+        wrong = find_wrong(found, changed, made)
+        if wrong is not None:
+            raise VerificationError(f"the rewriting of {made} is not proven correct: {wrong}")
+        found, every = changed, [*every, made]
+    return found, tuple(every)
 
 
 class Schedules:
@@ -86,6 +111,7 @@ class Schedules:
         self._with_contractions: dict[_Rewriting, tuple[Specialization, tuple[Contraction, ...]]] = {}
         self._with_transposed: dict[_Rewriting, tuple[Specialization, tuple[TransposedOperand, ...]]] = {}
         self._with_dots: dict[_Rewriting, tuple[Specialization, tuple[Dots, ...]]] = {}
+        self._with_hoisted: dict[_Rewriting, tuple[Specialization, tuple[Hoisted, ...]]] = {}
         self._with_pulled: tuple[Specialization, tuple[PulledStatement, ...]] | None = None
         self._unscheduled: set[tuple[Fusion, Plan]] = set()
 
@@ -158,14 +184,12 @@ class Schedules:
         if not plan.pulls:
             return self.specialization
         if self._with_pulled is None:
-            found, every = self.specialization, list[PulledStatement]()
-            for rewrite in (pull_reductions, join_terms):
-                for changed, made in rewrite(found):
-                    wrong = find_wrong_pull(found, changed, made, context)
-                    if wrong is not None:
-                        raise VerificationError(f"{made.name} in pull form is not proven correct: {wrong}")
-                    found, every = changed, [*every, made]
-            self._with_pulled = found, tuple(every)
+            found, every = self.specialization, tuple[PulledStatement, ...]()
+            for rewrite in (pull_reductions, join_terms, join_dimensions):
+                prove = partial(find_wrong_pull, context=context)
+                found, made = _proven(found, rewrite(found), prove)
+                every += made
+            self._with_pulled = found, every
         return self._with_pulled[0]
 
     def _in_parts(self, plan: Plan, context: isl.Context) -> Specialization:
@@ -211,20 +235,24 @@ class Schedules:
             self._with_contractions[key] = found, tuple(every)
         return self._with_contractions[key][0]
 
+    def _hoisted(self, plan: Plan, context: isl.Context) -> Specialization:
+        """The program with what many instances share computed once, each part of it proven."""
+        found = self._contracted(plan, context)
+        if not plan.hoists:
+            return found
+        key = _rewriting(plan)
+        if key not in self._with_hoisted:
+            self._with_hoisted[key] = _proven(found, hoist_invariants(found), find_wrong_hoisting)
+        return self._with_hoisted[key][0]
+
     def _dotted(self, plan: Plan, context: isl.Context) -> Specialization:
         """The program with dot products of words, each of them proven."""
-        found = self._contracted(plan, context)
+        found = self._hoisted(plan, context)
         if not plan.dots:
             return found
         key = _rewriting(plan)
         if key not in self._with_dots:
-            every = list[Dots]()
-            for changed, made in dot_products(found, plan.dots):
-                wrong = find_wrong_dots(found, changed, made)
-                if wrong is not None:
-                    raise VerificationError(f"the dot products of {made.name} are not proven correct: {wrong}")
-                found, every = changed, [*every, made]
-            self._with_dots[key] = found, tuple(every)
+            self._with_dots[key] = _proven(found, dot_products(found, plan.dots), find_wrong_dots)
         return self._with_dots[key][0]
 
     def _transposed(self, plan: Plan, context: isl.Context) -> Specialization:
@@ -234,18 +262,16 @@ class Schedules:
             return found
         key = _rewriting(plan)
         if key not in self._with_transposed:
-            every = list[TransposedOperand]()
-            for changed, made in transpose_operands(found):
-                wrong = find_wrong_transposition(found, changed, made)
-                if wrong is not None:
-                    raise VerificationError(f"the transposed operand {made.tensor} is not proven correct: {wrong}")
-                found, every = changed, [*every, made]
-            self._with_transposed[key] = found, tuple(every)
+            self._with_transposed[key] = _proven(found, transpose_operands(found), find_wrong_transposition)
         return self._with_transposed[key][0]
 
     def pulled(self, plan: Plan) -> tuple[PulledStatement, ...]:
         """Which reductions are in pull form, in the statements that were asked for before."""
         return self._with_pulled[1] if plan.pulls and self._with_pulled is not None else ()
+
+    def hoisted(self, plan: Plan) -> tuple[Hoisted, ...]:
+        """Which parts of values are computed once, in the statements that were asked for before."""
+        return self._with_hoisted[_rewriting(plan)][1] if plan.hoists else ()
 
     def dots(self, plan: Plan) -> tuple[Dots, ...]:
         """Which sums are dot products of words, in the statements that were asked for before."""

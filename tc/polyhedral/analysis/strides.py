@@ -99,13 +99,20 @@ def _stride(parts: Iterable[tuple[Expression, int]], iterator: str) -> int | Non
 
 
 def _end_to_end(parts: Sequence[tuple[Expression, int | OpenStride]]) -> list[tuple[Expression, int]] | None:
-    """The subscripts with what was divided in the place of a quotient and the remainder of rows that lie end to end.
+    """The subscripts with what was divided in the place of quotients and remainders of rows that lie end to end.
 
     None where nothing is so, or a stride is open.
     """
     found = [(subscript, step) for subscript, step in parts if isinstance(step, int)]
     if len(found) < len(parts):
         return None
+    whole = one = _one_pair_less(found)
+    while one is not None:
+        whole, one = one, _one_pair_less(one)
+    return whole
+
+
+def _one_pair_less(found: Sequence[tuple[Expression, int]]) -> list[tuple[Expression, int]] | None:
     for (quotient, far), (remainder, near) in permutations(found, 2):
         match quotient, remainder:
             case (

@@ -45,11 +45,16 @@ def join_terms(specialization: Specialization) -> Iterator[tuple[Specialization,
     for name in [own.name for own in specialization.program.statements]:
         statement = next(own for own in specialization.program.statements if own.name == name)
         while (pair := _short_rows(statement, specialization)) is not None:
-            statement, made = _joined(statement, *pair)
-            program = specialization.program
-            statements = tuple(statement if own.name == name else own for own in program.statements)
-            specialization = replace(specialization, program=replace(program, statements=statements))
+            statement, made = joined(statement, *pair)
+            specialization = with_statement(specialization, statement)
             yield specialization, made
+
+
+def with_statement(specialization: Specialization, changed: Statement) -> Specialization:
+    """The program with another statement of the same name."""
+    program = specialization.program
+    statements = tuple(changed if own.name == changed.name else own for own in program.statements)
+    return replace(specialization, program=replace(program, statements=statements))
 
 
 def _short_rows(
@@ -92,7 +97,7 @@ def _way(read: Read, rows: str, row: str, length: int, specialization: Specializ
     return near if far is not None and near is not None and far == length * near else None
 
 
-def _joined(statement: Statement, rows: IterationVariable, row: IterationVariable) -> tuple[Statement, PulledStatement]:
+def joined(statement: Statement, rows: IterationVariable, row: IterationVariable) -> tuple[Statement, PulledStatement]:
     """The statement with one iterator in the place of two."""
     count, length = length_of(rows), length_of(row)
     assert count is not None
@@ -108,6 +113,7 @@ def _joined(statement: Statement, rows: IterationVariable, row: IterationVariabl
     changed = replace(
         statement,
         iterators=iterators,
+        subscripts=tuple(in_terms_of(part, values) for part in statement.subscripts),
         value=in_terms_of(statement.value, values),
         required=tuple(
             replace(own, subscripts=tuple(in_terms_of(part, values) for part in own.subscripts))

@@ -37,6 +37,7 @@ from tc.language.program.program import (
 from tc.language.program.specialization import Specialization
 from tc.language.program.written_elements import is_scatter
 from tc.polyhedral.ir.pulled import PulledStatement
+from tc.polyhedral.schedule.join_terms import with_statement
 
 
 def pull_reductions(specialization: Specialization) -> Iterator[tuple[Specialization, PulledStatement]]:
@@ -45,14 +46,8 @@ def pull_reductions(specialization: Specialization) -> Iterator[tuple[Specializa
         slides = _slides(statement)
         if slides:
             changed = _Pull(statement, slides).made()
-            specialization = _with_statement(specialization, changed.statement)
+            specialization = with_statement(specialization, changed.statement)
             yield specialization, PulledStatement(statement.name, changed.values)
-
-
-def _with_statement(specialization: Specialization, changed: Statement) -> Specialization:
-    program = specialization.program
-    statements = tuple(changed if own.name == changed.name else own for own in program.statements)
-    return replace(specialization, program=replace(program, statements=statements))
 
 
 @frozen

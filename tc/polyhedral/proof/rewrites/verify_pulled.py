@@ -2,7 +2,8 @@
 
 A map takes each new instance to the one of the program that it is.  By isl it is a bijection between the iteration
 domains, and instances write the same elements.  The values are the same expressions in terms of the map.  A reduction
-combines its terms in any order, so elements get what they get in the program.
+combines its terms in any order, and other instances write elements of their own, so elements get what they get in the
+program.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def find_wrong_pull(
     same = replace(before, program=replace(before.program, statements=statements))
     if same.program != after.program or same.layouts != after.layouts:
         return Counterexample(Violation.CHANGED, f"another statement than {made.name}")
-    order_matters = old.reduction is None or old.blocks or set(made.iterators) != {own.name for own in old.iterators}
+    order_matters = old.blocks or set(made.iterators) != {own.name for own in old.iterators}
     reads_itself = any(read.tensor == old.target for part in (old.value, *old.subscripts) for read in reads_in(part))
     if order_matters or reads_itself or not _same_value(old, new, made):
         return Counterexample(Violation.CHANGED, f"what the instances of {made.name} compute")
@@ -79,4 +80,6 @@ def _wrong_instances(
     wanted = instances.apply_range(access_relation(old.target, old.subscripts, nothing, old_frame))
     if not written.is_equal(wanted):
         return Counterexample(Violation.CHANGED, f"the elements that {made.name} writes")
+    if old.reduction is None and not written.is_injective():
+        return Counterexample(Violation.REORDERED, f"instances of {made.name} that write the same element")
     return None

@@ -1,0 +1,157 @@
+"""Rows that lie end to end in memory, of terms and of what is kept: which are one, and that kernels are right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import tc
+from tc.language.isl.session import isl_context
+from tc.language.program.program import INDEX_TYPE, Literal, Reduction, Statement
+from tc.language.program.specialization import Specialization
+from tc.polyhedral.ir.pulled import PulledStatement
+from tc.polyhedral.proof.rewrites.verify_pulled import find_wrong_pull
+from tc.polyhedral.schedule.join_dimensions import join_dimensions
+from tc.polyhedral.schedule.join_terms import join_terms
+from tc.reference.compare import compare
+from tests.polyhedral.support import specialized
+
+Shapes = tuple[tuple[int, ...], ...]
+Rewriting = Callable[[Specialization], Iterator[tuple[Specialization, PulledStatement]]]
+MEAN: Final = "def f(float(N,C,H,W) x) -> (y) { y(n,c) +=! x(n,c,h,w) / (H * W) }"
+NORM: Final = """
+def f(float(N,C,H,W) x) -> (y) {
+    s(n,h,w) +=! x(n,c,h,w) * x(n,c,h,w)
+    y(n,c,h,w) = x(n,c,h,w) * rsqrt(s(n,h,w) / C + 1)
+}"""
+# Texts, shapes, and what is counted in another way.
+TERMS: Final[dict[str, tuple[str, Shapes, list[str]]]] = {
+    "a mean": (MEAN, ((3, 5, 7, 7),), ["S0: n = n, c = c, h = hw / 7, w = hw % 7"]),
+    "three loops": (
+        "def f(float(N,D,H,W) x) -> (y) { y(n) +=! x(n,d,h,w) }",
+        ((3, 4, 5, 6),),
+        ["S0: n = n, d = d, h = hw / 6, w = hw % 6"],
+    ),
+    "a product": (
+        "def f(float(M,K,L) A, float(K,L,N) B) -> (C) { C(m,n) +=! A(m,k,l) * B(k,l,n) }",
+        ((5, 6, 7), (6, 7, 9)),
+        ["S0: m = m, n = n, k = kl / 7, l = kl % 7"],
+    ),
+    "whole vectors": (MEAN, ((3, 5, 7, 32),), []),
+    "other dimensions between": ("def f(float(N,H,C,W) x) -> (y) { y(n,c) +=! x(n,h,c,w) }", ((3, 7, 5, 7),), []),
+    "windows": ("def f(float(H,W) x, float(3,3) k) -> (y) { y(h,w) +=! x(h+i,w+j) * k(i,j) }", ((9, 9), (3, 3)), []),
+    "an iterator as a value": ("def f(float(N,H,W) x) -> (y) { y(n) +=! x(n,h,w) * w }", ((3, 7, 7),), []),
+    "one that is kept": ("def f(float(N,H,W) x) -> (y) { y(n,h) +=! x(n,h,w) }", ((3, 7, 7),), []),
+    "a condition": ("def f(float(N,H,W) x) -> (y) { y(n) +=! x(n,h,w) where h <= w }", ((3, 7, 7),), []),
+}
+DIMENSIONS: Final[dict[str, tuple[str, Shapes, list[str]]]] = {
+    "a norm": (
+        NORM,
+        ((2, 6, 5, 7),),
+        ["S0: n = n, h = hw / 7, w = hw % 7, c = c", "S1: n = n, c = c, h = hw / 7, w = hw % 7"],
+    ),
+    "no sum of rows": ("def f(float(N,H,W) x) -> (y) { y(n,h,w) = x(n,h,w) + 1 }", ((2, 5, 7),), []),
+    "long rows": (NORM, ((2, 3, 4, 512),), []),
+    "a window beside": (
+        "def f(float(N,C,H,W) x) -> (y) { s(n,h,w) +=! x(n,c,h,w)  y(n,h,w) = s(n,h,w) + (w > 0 ? s(n,h,w-1) : 0.0) }",
+        ((2, 6, 5, 7),),
+        [],
+    ),
+    "rows that are chosen": (
+        "def f(float(N,C,H,W) x, float(H) b) -> (s) { s(n,h,w) +=! x(n,c,h,w) * b(h) }",
+        ((2, 6, 5, 7), (5,)),
+        [],
+    ),
+    "another order": (
+        "def f(float(N,C,H,W) x) -> (y) { s(n,h,w) +=! x(n,c,h,w)  y(n,w,h) = s(n,h,w) }",
+        ((2, 6, 5, 7),),
+        [],
+    ),
+}
+CASES: Final = {
+    **{name: (join_terms, *case) for name, case in TERMS.items()},
+    **{name: (join_dimensions, *case) for name, case in DIMENSIONS.items()},
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_joined(name: str) -> None:
+    rewrite, text, shapes, expected = CASES[name]
+    before = specialized(text, shapes)
+    said = []
+    with isl_context() as context:
+        for after, made in rewrite(before):
+            assert find_wrong_pull(before, after, made, context) is None
+            said.append(str(made))
+            before = after
+    assert said == expected
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_results_are_right(name: str) -> None:
+    _, text, shapes, _ = CASES[name]
+    f = tc.define(text).single()
+    rng = np.random.default_rng(0)
+    arrays: list[npt.NDArray[Any]] = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+    (expected,) = f.oracle(*arrays).values()
+    for options in (
+        tc.CpuOptions(),
+        tc.CpuOptions(vectorize=False),
+        tc.CpuOptions(tc.ScheduleOptions(fusion=tc.Fusion.MINIMAL), threads=2),
+    ):
+        comparison = compare(expected, np.asarray(f(*arrays, options=options)))
+        assert comparison.ok, comparison
+
+
+def test_rows_with_gaps_stay_apart() -> None:
+    f = tc.define(MEAN).single()
+    x = np.random.default_rng(0).standard_normal((3, 5, 7, 9)).astype(np.float32)[..., :7]
+    (expected,) = f.oracle(x).values()
+    assert compare(expected, np.asarray(f(x))).ok
+
+
+def _other_extent(own: Statement) -> Statement:
+    *others, last = own.iterators
+    assert isinstance(last.end, Literal)
+    return replace(own, iterators=(*others, replace(last, end=Literal(int(last.end.value) - 1, INDEX_TYPE))))
+
+
+MUTANTS: Final[dict[str, Callable[[Statement], Statement]]] = {
+    "an element less": _other_extent,
+    "another reduction": lambda own: replace(own, reduction=Reduction.MAXIMUM),
+    "another subscript": lambda own: replace(own, subscripts=own.subscripts[::-1]),
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_other_instances_are_refused(name: str) -> None:
+    before = specialized(MEAN, ((4, 4, 7, 7),))
+    with isl_context() as context:
+        ((after, made),) = join_terms(before)
+        assert find_wrong_pull(before, after, made, context) is None
+        changed = tuple(map(MUTANTS[name], after.program.statements))
+        mutant = replace(after, program=replace(after.program, statements=changed))
+        assert find_wrong_pull(before, mutant, made, context) is not None
+
+
+def test_instances_that_write_the_same_element_keep_their_order() -> None:
+    before = specialized("def f(float(N,H,W) x) -> (y) { y(n,h,w) = x(n,h,w) }", ((2, 5, 7),))
+    (own,) = before.program.statements
+    same = replace(own, subscripts=(own.subscripts[0], own.subscripts[1], Literal(0, INDEX_TYPE)))
+    program = replace(before, program=replace(before.program, statements=(same,)))
+    every = {iterator.name: place for iterator, place in zip(own.iterators, own.subscripts, strict=True)}
+    with isl_context() as context:
+        assert find_wrong_pull(before, before, PulledStatement(own.name, every), context) is None
+        wrong = find_wrong_pull(program, program, PulledStatement(own.name, every), context)
+    assert wrong is not None
+    assert "write the same element" in str(wrong)
+
+
+def test_explanations_name_joined_rows() -> None:
+    said = str(tc.define(MEAN).single().explain((3, 5, 7, 7)))
+    assert "== pull forms ==\nS0: n = n, c = c, h = hw / 7, w = hw % 7\n" in said
