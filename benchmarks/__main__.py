@@ -12,9 +12,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
+from benchmarks.command_line import PEERS, command_line
 from tc.base.counted import counted
 
 if TYPE_CHECKING:
@@ -24,11 +24,6 @@ if TYPE_CHECKING:
     from benchmarks.searching.tuned import Winners
 
 Number = TypeVar("Number", int, float)
-
-_PEERS: Final = MappingProxyType(
-    {"cpu": ("torch", "compile", "numpy", "jax"), "cuda": ("torch", "compile", "triton", "jax")}
-)
-_SUITES: Final = ("paper", "modern", "language", "operators", "all")
 
 
 class UsageError(Exception):
@@ -41,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     os.environ["TC_CACHE_MODE"] = "off"
     from tc.base.errors import TCError
 
-    parser = _parser()
+    parser = command_line()
     given = parser.parse_args(arguments)
     try:
         _run(given)
@@ -49,90 +44,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.error(str(error))
     except TCError as error:
         sys.exit(f"error: {error}")
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure the project on this machine.")
-    _add_common(parser)
-    known = "; ".join(f"{kind}: {','.join(names)}" for kind, names in _PEERS.items())
-    parser.add_argument("--peers", type=_names, default=None, help=f"of these, or empty for none; {known}")
-    parser.add_argument("--ahead", type=int, default=1, help="cases that are made ready at a time")
-    parser.add_argument("--json", type=Path, default=None, help="file for everything that was measured")
-    parser.add_argument("--plot", type=Path, default=None, help="file for a picture")
-    commands = parser.add_subparsers(dest="command", metavar="command", title="other measurements")
-    commands.add_parser("latency", help="time of import, definition, translation and warm calls")
-    demo = commands.add_parser("demo", help="kernels on a photograph, each checked against the oracle")
-    demo.add_argument("--output", type=Path, default=Path("demo-output"), help="folder for the picture")
-    table = commands.add_parser("table", help="print a file of results as a table in Markdown")
-    table.add_argument("results", type=Path)
-    table.add_argument("--plot", type=Path, default=None, help="file for a picture")
-    story = commands.add_parser("story", help="define, call, tune, report and ship two kernels, and run them elsewhere")
-    story.add_argument("--output", type=Path, default=Path("story-output"), help="folder for all of it")
-    story.add_argument("--budget", default="1m", help="of each kernel")
-    offline = commands.add_parser("offline", help="fill a folder for a machine with a GPU and without a network")
-    offline.add_argument("folder", type=Path)
-    offline.add_argument("--python", default="3.12", help="version there, such as 3.12")
-    offline.add_argument("--present", type=_names, default=(), help="packages that are there, separated by commas")
-    offline.add_argument(
-        "--with",
-        dest="added",
-        type=_names,
-        default=(),
-        help="frameworks to add for Linux on x86-64, of torch,triton,jax,cupy: some GiB; PyCUDA has no wheels",
-    )
-    search = commands.add_parser("search", help="look for options that are quicker than the default ones")
-    _add_common(search)
-    search.add_argument("--budget", default="1m", help="per case, such as 90s, 10m or '200 trials'")
-    search.add_argument("--cache", type=Path, default=None, help="file that trials and winners go to")
-    search.add_argument("--seed", type=int, default=0, help="of the random choices")
-    search.add_argument("--record", type=Path, default=None, help="file of what the searches were told")
-    compiled = commands.add_parser("compile", help="compile the suite, and say what each stage of it takes")
-    compiled.add_argument("--suite", choices=_SUITES, default="all")
-    compiled.add_argument("--kernels", type=_names, default=(), help="cases or problems, separated by commas")
-    compiled.add_argument("--target", default="cuda:sm_90", help="such as cuda:sm_80, cpu or emulator")
-    compiled.add_argument("--with", dest="json_options", default=None, help="options of all of them, in JSON")
-    proofs = commands.add_parser("proofs", help="how long it takes until any options are proven or refused")
-    proofs.add_argument("--kernels", type=_names, default=(), help="definitions, separated by commas")
-    proofs.add_argument("--targets", type=_names, default=(), help="such as cpu:x86-64-v4,cuda:sm_90; nothing runs")
-    proofs.add_argument("--count", type=int, default=500, help="random options for each")
-    proofs.add_argument("--seed", type=int, default=0, help="of the random choices")
-    proofs.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
-    overlapping = commands.add_parser("overlapping", help="`+=!` whose elements several instances write")
-    overlapping.add_argument("--rounds", type=int, default=100, help="calls of each form, in turns")
-    cliffs = commands.add_parser("cliffs", help="sizes at which a kernel is much slower than beside them")
-    cliffs.add_argument("--kernels", type=_names, default=(), help="operators, separated by commas")
-    cliffs.add_argument("--shapes", type=int, default=300, help="of each operator, at random")
-    cliffs.add_argument("--seed", type=int, default=0, help="of the random choices")
-    apart = commands.add_parser("apart", help="scatters, sparse products and recurrences, in processes apart")
-    backward = commands.add_parser("backward", help="backward passes and steps of training, in processes apart")
-    for command in (apart, backward):
-        command.add_argument("--kernels", type=_names, default=(), help="cases, separated by commas")
-        command.add_argument("--rounds", type=int, default=5, help="processes of each contender, in turns")
-        places = ("cpu", "cuda")
-        command.add_argument("--target", choices=places, default="cpu", help="cuda: beside PyTorch, without goals")
-    replay = commands.add_parser("replay", help="searches of the suite once more, told what was recorded")
-    replay.add_argument("--recording", type=Path, default=None, help="file of what they were told")
-    return parser
-
-
-def _add_common(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--suite", choices=_SUITES, default="all", help="all: all but the operators")
-    parser.add_argument("--kernels", type=_names, default=(), help="cases or problems, separated by commas")
-    parser.add_argument("--target", default="cpu", help="cpu or cuda")
-    parser.add_argument("--threads", type=int, default=None, help="of every contender; default: all processors")
-    parser.add_argument("--rounds", type=int, default=5, help="quiet rounds of turns")
-    parser.add_argument("--seconds", type=float, default=0.2, help="of a round of one contender")
-    parser.add_argument(
-        "--arrays",
-        choices=("numpy", "torch"),
-        default=None,
-        help="whose arrays ours works on; default: NumPy's, on a GPU PyTorch's where it is installed",
-    )
-    parser.add_argument("--options", type=Path, default=None, help="file of tuned options")
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def _run(given: argparse.Namespace) -> None:
@@ -161,6 +72,8 @@ def _run(given: argparse.Namespace) -> None:
             _proofs(given)
         case "overlapping":
             _overlapping(given.rounds)
+        case "scaling":
+            _scaling(given)
         case "cliffs":
             _cliffs(given.kernels, given.shapes, given.seed)
         case "apart" | "backward":
@@ -231,6 +144,19 @@ def _cliffs(names: tuple[str, ...], shapes: int, seed: int) -> None:
             steep.append(f"{found.operator} at {sizes}")
     if steep:
         sys.exit(f"more than {MOST_RATIO:g} times what is beside: {'; '.join(steep)}")
+
+
+def _scaling(given: argparse.Namespace) -> None:
+    from benchmarks.scaling import HEADER, lines_of
+    from tc.targets.machine import VectorUnit
+    from tc.targets.target import parse_cpu_target
+
+    target = parse_cpu_target("cpu")
+    vectors = VectorUnit(target.vector_bytes, target.vector_registers)
+    print(HEADER, flush=True)
+    for case in _cases(given):
+        for line in lines_of(case, given.threads, vectors):
+            print(line, flush=True)
 
 
 def _apart(command: str, rounds: int, names: tuple[str, ...], target: str) -> None:
@@ -404,7 +330,7 @@ def _settings(given: argparse.Namespace) -> Settings:
             pause=0.0 if kind == "cuda" else PAUSE,
             arrays=Contender(given.arrays or usual),
             ahead=_within("--ahead", getattr(given, "ahead", 1), 1, MOST_AHEAD),
-            peers=tuple(_peer(name, kind) for name in (_PEERS[kind] if peers is None else peers)),
+            peers=tuple(_peer(name, kind) for name in (PEERS[kind] if peers is None else peers)),
         )
 
 
@@ -425,8 +351,8 @@ def _within(name: str, number: Number, least: float, most: float) -> Number:
 def _peer(name: str, kind: str) -> Contender:
     from benchmarks.measuring.contender import Contender
 
-    if name not in _PEERS[kind]:
-        raise ValueError(f"no peer on {kind} is called {name!r}; known: {', '.join(_PEERS[kind])}")
+    if name not in PEERS[kind]:
+        raise ValueError(f"no peer on {kind} is called {name!r}; known: {', '.join(PEERS[kind])}")
     return Contender(name)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import tc
-from benchmarks.__main__ import _parser as benchmarks_parser
+from benchmarks.command_line import command_line as benchmarks_parser
 from tc.base.environment import Environment
 from tc.commands.cache import _parser as cache_parser
 from tc.commands.jobs import read_job_file

@@ -1,0 +1,110 @@
+"""The command line of ``python -m benchmarks``: its commands, and their options."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+PEERS: Final = MappingProxyType(
+    {"cpu": ("torch", "compile", "numpy", "jax"), "cuda": ("torch", "compile", "triton", "jax")}
+)
+SUITES: Final = ("paper", "modern", "language", "operators", "all")
+
+
+def command_line() -> argparse.ArgumentParser:
+    """What ``python -m benchmarks`` takes."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure the project on this machine.")
+    _add_common(parser)
+    known = "; ".join(f"{kind}: {','.join(names)}" for kind, names in PEERS.items())
+    parser.add_argument("--peers", type=_names, default=None, help=f"of these, or empty for none; {known}")
+    parser.add_argument("--ahead", type=int, default=1, help="cases that are made ready at a time")
+    parser.add_argument("--json", type=Path, default=None, help="file for everything that was measured")
+    parser.add_argument("--plot", type=Path, default=None, help="file for a picture")
+    commands = parser.add_subparsers(dest="command", metavar="command", title="other measurements")
+    commands.add_parser("latency", help="time of import, definition, translation and warm calls")
+    demo = commands.add_parser("demo", help="kernels on a photograph, each checked against the oracle")
+    demo.add_argument("--output", type=Path, default=Path("demo-output"), help="folder for the picture")
+    table = commands.add_parser("table", help="print a file of results as a table in Markdown")
+    table.add_argument("results", type=Path)
+    table.add_argument("--plot", type=Path, default=None, help="file for a picture")
+    story = commands.add_parser("story", help="define, call, tune, report and ship two kernels, and run them elsewhere")
+    story.add_argument("--output", type=Path, default=Path("story-output"), help="folder for all of it")
+    story.add_argument("--budget", default="1m", help="of each kernel")
+    offline = commands.add_parser("offline", help="fill a folder for a machine with a GPU and without a network")
+    offline.add_argument("folder", type=Path)
+    offline.add_argument("--python", default="3.12", help="version there, such as 3.12")
+    offline.add_argument("--present", type=_names, default=(), help="packages that are there, separated by commas")
+    offline.add_argument(
+        "--with",
+        dest="added",
+        type=_names,
+        default=(),
+        help="frameworks to add for Linux on x86-64, of torch,triton,jax,cupy: some GiB; PyCUDA has no wheels",
+    )
+    search = commands.add_parser("search", help="look for options that are quicker than the default ones")
+    _add_common(search)
+    search.add_argument("--budget", default="1m", help="per case, such as 90s, 10m or '200 trials'")
+    search.add_argument("--cache", type=Path, default=None, help="file that trials and winners go to")
+    search.add_argument("--seed", type=int, default=0, help="of the random choices")
+    search.add_argument("--record", type=Path, default=None, help="file of what the searches were told")
+    compiled = commands.add_parser("compile", help="compile the suite, and say what each stage of it takes")
+    compiled.add_argument("--suite", choices=SUITES, default="all")
+    compiled.add_argument("--kernels", type=_names, default=(), help="cases or problems, separated by commas")
+    compiled.add_argument("--target", default="cuda:sm_90", help="such as cuda:sm_80, cpu or emulator")
+    compiled.add_argument("--with", dest="json_options", default=None, help="options of all of them, in JSON")
+    proofs = commands.add_parser("proofs", help="how long it takes until any options are proven or refused")
+    proofs.add_argument("--kernels", type=_names, default=(), help="definitions, separated by commas")
+    proofs.add_argument("--targets", type=_names, default=(), help="such as cpu:x86-64-v4,cuda:sm_90; nothing runs")
+    proofs.add_argument("--count", type=int, default=500, help="random options for each")
+    proofs.add_argument("--seed", type=int, default=0, help="of the random choices")
+    proofs.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
+    overlapping = commands.add_parser("overlapping", help="`+=!` whose elements several instances write")
+    overlapping.add_argument("--rounds", type=int, default=100, help="calls of each form, in turns")
+    cliffs = commands.add_parser("cliffs", help="sizes at which a kernel is much slower than beside them")
+    cliffs.add_argument("--kernels", type=_names, default=(), help="operators, separated by commas")
+    cliffs.add_argument("--shapes", type=int, default=300, help="of each operator, at random")
+    cliffs.add_argument("--seed", type=int, default=0, help="of the random choices")
+    scaling = commands.add_parser("scaling", help="count how kernels would be divided among many threads")
+    scaling.add_argument("--suite", choices=SUITES, default="all")
+    scaling.add_argument("--kernels", type=_names, default=(), help="cases or problems, separated by commas")
+    scaling.add_argument("--threads", type=_counts, default=(1, 2, 16, 64, 192), help="separated by commas")
+    apart = commands.add_parser("apart", help="scatters, sparse products and recurrences, in processes apart")
+    backward = commands.add_parser("backward", help="backward passes and steps of training, in processes apart")
+    for command in (apart, backward):
+        command.add_argument("--kernels", type=_names, default=(), help="cases, separated by commas")
+        command.add_argument("--rounds", type=int, default=5, help="processes of each contender, in turns")
+        places = ("cpu", "cuda")
+        command.add_argument("--target", choices=places, default="cpu", help="cuda: beside PyTorch, without goals")
+    replay = commands.add_parser("replay", help="searches of the suite once more, told what was recorded")
+    replay.add_argument("--recording", type=Path, default=None, help="file of what they were told")
+    return parser
+
+
+def _add_common(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--suite", choices=SUITES, default="all", help="all: all but the operators")
+    parser.add_argument("--kernels", type=_names, default=(), help="cases or problems, separated by commas")
+    parser.add_argument("--target", default="cpu", help="cpu or cuda")
+    parser.add_argument("--threads", type=int, default=None, help="of every contender; default: all processors")
+    parser.add_argument("--rounds", type=int, default=5, help="quiet rounds of turns")
+    parser.add_argument("--seconds", type=float, default=0.2, help="of a round of one contender")
+    parser.add_argument(
+        "--arrays",
+        choices=("numpy", "torch"),
+        default=None,
+        help="whose arrays ours works on; default: NumPy's, on a GPU PyTorch's where it is installed",
+    )
+    parser.add_argument("--options", type=Path, default=None, help="file of tuned options")
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _counts(text: str) -> tuple[int, ...]:
+    counts = tuple(int(name) for name in _names(text) if name.isdecimal())
+    if len(counts) < len(_names(text)) or not counts or min(counts) < 1:
+        raise argparse.ArgumentTypeError(f"expected numbers of threads from 1 on, got {text!r}")
+    return counts
