@@ -99,7 +99,8 @@ def plan_of(
             together = (*blocks.items(), *parts.items())
             groups = tuple(Group(blocks=count, among=names) for count, names in together)
             transposes = options.packed_operands > 0
-            plan = Plan(groups, transposes=transposes, pulls=True, hoists=True, dots=machine.dots)
+            joins = joins and options.register_tile is None and options.vector_axis is None
+            plan = Plan(groups, transposes=transposes, pulls=True, joins=joins, hoists=joins, dots=machine.dots)
             cores = options.threads or machine.cores
             # Processors mispredict which elements are an owner's: of single elements, that costs more than it gains.
             sharers = Sharers(Owners(cores, 1), _PARTS)

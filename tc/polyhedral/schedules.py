@@ -62,11 +62,11 @@ _TO_SCHEDULE: Final = 6_000_000
 
 
 # What of a plan the rewritten program follows from, before reductions are split.
-_Rewriting: TypeAlias = tuple[bool, bool, Scanning | None, Scanning | None, tuple[Dot, ...]]
+_Rewriting: TypeAlias = tuple[bool, bool, bool, Scanning | None, Scanning | None, tuple[Dot, ...]]
 
 
 def _rewriting(plan: Plan) -> _Rewriting:
-    return plan.pulls, plan.hoists, plan.recurrences, plan.scans, plan.dots
+    return plan.pulls, plan.joins, plan.hoists, plan.recurrences, plan.scans, plan.dots
 
 
 _Made = TypeVar("_Made")
@@ -112,7 +112,7 @@ class Schedules:
         self._with_transposed: dict[_Rewriting, tuple[Specialization, tuple[TransposedOperand, ...]]] = {}
         self._with_dots: dict[_Rewriting, tuple[Specialization, tuple[Dots, ...]]] = {}
         self._with_hoisted: dict[_Rewriting, tuple[Specialization, tuple[Hoisted, ...]]] = {}
-        self._with_pulled: tuple[Specialization, tuple[PulledStatement, ...]] | None = None
+        self._with_pulled: dict[bool, tuple[Specialization, tuple[PulledStatement, ...]]] = {}
         self._unscheduled: set[tuple[Fusion, Plan]] = set()
 
     def scop(self, context: isl.Context, plan: Plan) -> Scop:
@@ -183,14 +183,14 @@ class Schedules:
         """The program with reductions in pull form, each of them proven."""
         if not plan.pulls:
             return self.specialization
-        if self._with_pulled is None:
+        if plan.joins not in self._with_pulled:
             found, every = self.specialization, tuple[PulledStatement, ...]()
-            for rewrite in (pull_reductions, join_terms, join_dimensions):
-                prove = partial(find_wrong_pull, context=context)
+            prove = partial(find_wrong_pull, context=context)
+            for rewrite in (pull_reductions, *((join_terms, join_dimensions) if plan.joins else ())):
                 found, made = _proven(found, rewrite(found), prove)
                 every += made
-            self._with_pulled = found, every
-        return self._with_pulled[0]
+            self._with_pulled[plan.joins] = found, every
+        return self._with_pulled[plan.joins][0]
 
     def _in_parts(self, plan: Plan, context: isl.Context) -> Specialization:
         """The program with linear recurrences in parts, proven."""
@@ -267,7 +267,7 @@ class Schedules:
 
     def pulled(self, plan: Plan) -> tuple[PulledStatement, ...]:
         """Which reductions are in pull form, in the statements that were asked for before."""
-        return self._with_pulled[1] if plan.pulls and self._with_pulled is not None else ()
+        return self._with_pulled[plan.joins][1] if plan.pulls else ()
 
     def hoisted(self, plan: Plan) -> tuple[Hoisted, ...]:
         """Which parts of values are computed once, in the statements that were asked for before."""

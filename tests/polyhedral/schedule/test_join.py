@@ -155,3 +155,19 @@ def test_instances_that_write_the_same_element_keep_their_order() -> None:
 def test_explanations_name_joined_rows() -> None:
     said = str(tc.define(MEAN).single().explain((3, 5, 7, 7)))
     assert "== pull forms ==\nS0: n = n, c = c, h = hw / 7, w = hw % 7\n" in said
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        tc.CpuOptions(tc.ScheduleOptions(tile=(2, 3))),
+        tc.CpuOptions(register_tile=(1, 2, 7)),
+        tc.CpuOptions(register_tile=(2, 7), vector_axis=2),
+    ],
+)
+def test_options_that_name_loops_name_those_of_the_program(options: tc.CpuOptions) -> None:
+    f = tc.define(NORM).single()
+    x = np.random.default_rng(0).standard_normal((2, 6, 5, 7)).astype(np.float32)
+    (expected,) = f.oracle(x).values()
+    assert compare(expected, np.asarray(f(x, options=options))).ok
+    assert "pull forms" not in str(f.explain(x, options=options)).split("== schedule ==")[0]

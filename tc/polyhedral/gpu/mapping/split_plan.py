@@ -96,9 +96,9 @@ class Plan:
     ``recurrences``: which linear ones are in parts, before all else.  ``scans``: what grows is computed as a scan, and
     how, before anything is split.  ``shares``: how scatters are shared.  ``counts``: indices that are declared distinct
     are counted, and checked.  ``deterministic``: atomic updates do not depend on their order.  ``transposes``: operands
-    that products read across memory are transposed.  ``pulls``: reductions are in pull form, and rows that lie end to
-    end are one.  ``hoists``: what many instances share is computed once.  ``dots``: which products are dot products of
-    words.  ``chunks``: the temporaries that hold what leaves a block for a chunk of its steps.
+    that products read across memory are transposed.  ``pulls``: reductions are in pull form.  ``joins``: rows that
+    lie end to end are one.  ``hoists``: what many instances share is computed once.  ``dots``: which products are dot
+    products of words.  ``chunks``: the temporaries that hold what leaves a block for a chunk of its steps.
     """
 
     groups: tuple[Group, ...] = ()
@@ -110,6 +110,7 @@ class Plan:
     deterministic: bool = True
     transposes: bool = False
     pulls: bool = False
+    joins: bool = False
     hoists: bool = False
     dots: tuple[Dot, ...] = ()
     chunks: tuple[Contraction, ...] = ()
