@@ -162,7 +162,7 @@ def test_explanations_name_joined_rows() -> None:
     [
         tc.CpuOptions(tc.ScheduleOptions(tile=(2, 3))),
         tc.CpuOptions(register_tile=(1, 2, 7)),
-        tc.CpuOptions(register_tile=(2, 7), vector_axis=2),
+        tc.CpuOptions(register_tile=(2, 7), vector_axis=1),
     ],
 )
 def test_options_that_name_loops_name_those_of_the_program(options: tc.CpuOptions) -> None:
