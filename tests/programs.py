@@ -14,12 +14,13 @@ from tests.waiting import PATIENCE
 ROOT = Path(__file__).parents[1]
 
 
-def run(program: str, *, environment: Mapping[str, str] | None = None) -> str:
+def run(program: str, *, environment: Mapping[str, str] | None = None, under: tuple[str, ...] = ()) -> str:
     """What a program printed; it must end well, or it is killed with its children when patience ends.
 
-    ``environment`` adds to the variables of this process.  The modules of the tests can be imported.
+    ``environment`` adds to the variables of this process; ``under``: the command that runs Python.  The modules of the
+    tests can be imported.
     """
-    command = (sys.executable, "-W", "ignore::DeprecationWarning", "-c", program)
+    command = (*under, sys.executable, "-W", "ignore::DeprecationWarning", "-c", program)
     with subprocess.Popen(
         command,
         stdout=subprocess.PIPE,

@@ -58,6 +58,12 @@ def variables(sanitizer: Sanitizer) -> dict[str, str]:
     return {"LD_PRELOAD": " ".join(libraries), "TC_CC": command, **_SETTINGS[sanitizer]}
 
 
+def under(sanitizer: Sanitizer) -> tuple[str, ...]:
+    """The command that runs a watched process: ThreadSanitizer of GCC 12 may crash where addresses are random."""
+    fixes = sanitizer is Sanitizer.THREAD and shutil.which("setarch") is not None
+    return ("setarch", "-R") if fixes else ()
+
+
 def _library(compiler: str, name: str) -> str:
     """Where a library of gcc lies."""
     command = (compiler, f"-print-file-name={name}")
@@ -75,7 +81,7 @@ def missing(sanitizer: Sanitizer) -> str | None:
     except LookupError as error:
         return str(error)
     # On some systems the addresses that ThreadSanitizer wants are taken.
-    program = (sys.executable, "-c", "import numpy")
+    program = (*under(sanitizer), sys.executable, "-c", "import numpy")
     done = subprocess.run(program, env={**os.environ, **added}, capture_output=True, text=True, check=False)
     return None if done.returncode == 0 else f"Python does not start under it: {done.stderr.strip()}"
 

@@ -12,7 +12,7 @@ from tests.fuzz.execute import Verdict
 from tests.fuzz.recipe import COPY
 from tests.fuzz.workers import elsewhere
 from tests.programs import run
-from tests.sanitizers import Sanitizer, headline, missing, report, variables
+from tests.sanitizers import Sanitizer, headline, missing, report, under, variables
 from tests.turns import every
 from tests.waiting import PATIENCE
 
@@ -156,7 +156,7 @@ for stride in (1, 0):
 
 
 def test_a_race_between_chunks_is_reported() -> None:
-    printed = run(CHILDREN + RACE, environment=watched(Sanitizer.THREAD))
+    printed = run(CHILDREN + RACE, environment=watched(Sanitizer.THREAD), under=under(Sanitizer.THREAD))
     assert reports(printed) == [None, "ThreadSanitizer: data race"]
 
 
@@ -243,11 +243,11 @@ with patch("tc.runtime.host.c_compiler.compile_shared", weaken):
     "sanitizer", every(2, [Sanitizer.THREAD, Sanitizer.ADDRESS]), ids=lambda sanitizer: sanitizer.value
 )
 def test_many_threads_call_and_compile(sanitizer: Sanitizer) -> None:
-    run(STRESS, environment=watched(sanitizer))
+    run(STRESS, environment=watched(sanitizer), under=under(sanitizer))
 
 
 @pytest.mark.parametrize("order", every(2, ["memory_order_acquire", "memory_order_release"]))
 def test_a_pool_of_weaker_order_is_reported(order: str, tmp_path: Path) -> None:
     environment = {**watched(Sanitizer.THREAD), "XDG_CACHE_HOME": str(tmp_path)}
     with pytest.raises(AssertionError, match="ThreadSanitizer: data race"):
-        run(WEAKER.format(order=order), environment=environment)
+        run(WEAKER.format(order=order), environment=environment, under=under(Sanitizer.THREAD))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
@@ -13,8 +12,6 @@ from tc.language.program.program import (
     Binary,
     Call,
     Expression,
-    IterationVariable,
-    Literal,
     Program,
     Read,
     Role,
@@ -26,6 +23,7 @@ from tc.language.program.program import (
 from tc.language.program.specialization import Specialization
 from tc.language.program.within import ranges_in
 from tc.language.program.written_elements import written_iterators
+from tc.tuner.roofline.instances import points
 from tc.tuner.roofline.roofline import Work
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -44,7 +42,7 @@ def least_work(specialization: Specialization, arguments: Mapping[str, Array]) -
 def work(specialization: Specialization, arguments: Mapping[str, Array], indices: Mapping[str, str]) -> Work:
     """The work of a call.  ``indices``: per argument that holds indices, the argument whose rows they choose.
 
-    ValueError if a range or a condition of a statement depends on its iterators.
+    ValueError if a range of a statement depends on its iterators, or data decide which instances there are.
     """
     rows = {table: _distinct_rows(arguments[name], arguments[table]) for name, table in indices.items()}
     return _work(specialization, arguments, rows)
@@ -66,16 +64,16 @@ def _distinct_rows(indices: Array, table: Array) -> int:
 def operations(program: Program) -> int:
     """Floating-point operations of a specialized program; a call of a function counts as one.
 
-    ValueError if a range or a condition of a statement depends on its iterators.
+    ValueError if a range of a statement depends on its iterators, or data decide which instances there are.
     """
     return sum(_instances(statement) * _operations_each(statement) for statement in program.statements)
 
 
 def _instances(statement: Statement) -> int:
-    if statement.conditions or ranges_in(statement.value):
-        raise ValueError(f"the instances of {statement.name} are not counted: they depend on conditions")
+    if ranges_in(statement.value):
+        raise ValueError(f"the instances of {statement.name} are not counted: data say what its ranges are")
     running = _running(statement)
-    return math.prod(_extent(iterator) for iterator in statement.iterators if iterator.name not in running)
+    return points([own for own in statement.iterators if own.name not in running], statement.conditions)
 
 
 def _running(statement: Statement) -> frozenset[str]:
@@ -86,17 +84,12 @@ def _running(statement: Statement) -> frozenset[str]:
     written = {iterator.name for iterator in written_iterators(statement)}
     growing = written - iterators_in((statement.value,))
     ends = {i.name: iterators_in((i.begin, i.end)) for i in statement.iterators if i.name not in written}
+    connected = iterators_in(statement.conditions).union(*ends.values())
     return frozenset(
-        name for name, used in ends.items() if statement.reduction is not None and used and used <= growing
+        name
+        for name, used in ends.items()
+        if statement.reduction is not None and used and used <= growing and name not in connected
     )
-
-
-def _extent(iterator: IterationVariable) -> int:
-    match iterator:
-        case IterationVariable(_, Literal(begin), Literal(end)):
-            return int(end) - int(begin)
-        case _:
-            raise ValueError(f"the range of {iterator.name} is not made of numbers")
 
 
 def _operations_each(statement: Statement) -> int:

@@ -44,14 +44,36 @@ def test_of_gathered_arguments_the_chosen_rows_are_moved() -> None:
     assert found.operations == 2 * 3 * 2
 
 
-def test_conditions_are_not_counted() -> None:
-    text = "def f(float(N) x) -> (y) { y(i) +=! x(j) where i in 0:N, j in 0:N, j < i + 1 }"
-    program = tc.define(text).single().specialize(np.zeros(4, np.float32)).program
-    with pytest.raises(ValueError, match="they depend on conditions"):
+# Texts of `f(float(N) x)`, and how many operations there are for four elements.
+CONDITIONS: list[tuple[str, int]] = [
+    ("y(i) +=! x(j) where i in 0:N, j in 0:N, j < i + 1", 4 + 3 + 2 + 1),
+    ("y(i) +=! x(j) * i where i in 0:N, j in 0:i+1", 2 * (4 + 3 + 2 + 1)),
+    ("y(i) +=! x(j) * x(k) where i in 0:N, j in 0:i+1, k in j:i+1", 2 * (1 + 3 + 6 + 10)),
+    ("y(i) +=! x(i+j-1) where i in 0:N, j in 0:3, i + j >= 1, i + j <= N", 3 + 3 + 2 + 2),
+    ("y(i) +=! x(j) where i in 0:N, j in 0:N, j % 2 == 1 || j - i == 2", 4 * 2 + 1),
+    ("y(i) +=! x(j) where i in 0:N, j in 0:N, !(j / 2 != 1), -j < -2", 4),
+    ("y(i) +=! x(j) where i in 0:N, j in 0:N, j > 9", 0),
+]
+
+
+@pytest.mark.parametrize(("text", "count"), CONDITIONS)
+def test_conditions_leave_instances_out(text: str, count: int) -> None:
+    program = tc.define(f"def f(float(N) x) -> (y) {{ {text} }}").single().specialize(np.zeros(4, np.float32)).program
+    assert operations(program) == count
+
+
+def test_what_data_decide_is_not_counted() -> None:
+    text = "def f(float(N) x, int32(M) s) -> (y) { y(i) +=! x(j) where i in 0:M-1, j in s(i):s(i+1) }"
+    program = tc.define(text).single().specialize(np.zeros(4, np.float32), np.zeros(3, np.int32)).program
+    with pytest.raises(ValueError, match="data say what its ranges are"):
         operations(program)
-    triangle = tc.define("def f(float(N) x) -> (y) { y(i) +=! x(j) * i where i in 0:N, j in 0:i+1 }").single()
-    with pytest.raises(ValueError, match="the range of j is not made of numbers"):
-        operations(triangle.specialize(np.zeros(4, np.float32)).program)
+
+
+def test_conditions_in_too_many_points_are_not_counted() -> None:
+    text = "def f(float(M,N) x) -> (y) { y(i) +=! x(i,j) where i in 0:M, j in 0:N, i != j }"
+    program = tc.define(text).single().specialize((1 << 15, 1 << 14)).program
+    with pytest.raises(ValueError, match="there are too many values of i, j to try"):
+        operations(program)
 
 
 def test_running_totals_have_one_operation_for_each_element() -> None:
