@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import tc
 from benchmarks.__main__ import main
 from benchmarks.problems.cases import case_called
 from benchmarks.scaling import HEADER, THREADS, Region, lines_of, regions_of, summary
@@ -43,6 +45,17 @@ def test_a_large_product_is_divided(threads: int) -> None:
     assert region.written == 4 * 1024**2
     assert region.balance > 0.85
     assert region.lines_of_two == 0
+
+
+def test_two_loops_are_shared_where_one_has_fewer_iterations_than_threads() -> None:
+    text = "def f(float(N,C,H,W) x) -> (y) { y(n,c) max=! x(n,c,h,w) }"
+    shapes = ((6, 10, 40, 37),)
+    for threads, iterations in ((2, 10), (6, 10), (64, 60)):
+        (region,) = regions_of(specialized(text, shapes), threads, VECTORS)
+        assert region.iterations == iterations
+    f = tc.define(text).single()
+    x = np.random.default_rng(0).standard_normal(shapes[0]).astype(np.float32)
+    np.testing.assert_array_equal(f(x, options=tc.CpuOptions(threads=64)), x.max((2, 3)))
 
 
 def test_small_kernels_are_not_divided() -> None:

@@ -111,12 +111,36 @@ class _Parallelizer:
         if shared is not None and all(members[p].coincident for p in others):
             others.sort(key=lambda p: (is_register(members[p]), not chooses[p]))
         parallel = replace(members[position], kind=self.kind)
+        beside = self.collapsed(band, counts, position, domain) if shared is None else None
+        if beside is not None:
+            parallel, others = beside[0], [p for p in others if p != beside[1]]
         inner = tuple(members[p] for p in others)
         if shared is None or chooses[position]:
             return replace(band, members=(parallel, *inner))
         size = isl.Val.int_from_si(domain.get_ctx(), -(-counts[position] // self.cores))
         chunk = replace(parallel, function=parallel.function.scale_down_val(size).floor())
         return replace(band, members=(chunk, members[position], *inner))
+
+    def collapsed(
+        self, band: Band, counts: list[int], position: int, domain: isl.UnionSet
+    ) -> tuple[Member, int] | None:
+        """The parallel loop and another one as one, where it has fewer iterations than there are cores; and which."""
+        if not band.permutable or counts[position] >= self.cores:
+            return None
+        usable = [
+            p
+            for p, member in enumerate(band.members)
+            if p != position and counts[p] > 1 and not is_register(member) and member.kind is LoopKind.SEQUENTIAL
+        ]
+        if not usable:
+            return None
+        other = max(usable, key=lambda p: (min(counts[p], ENOUGH_CHUNKS), -p))
+        first, second = band.members[position].function, band.members[other].function
+        least = isl.UnionPwAff.intersect_domain(second, domain).floor().min_val()
+        size = isl.Val.int_from_si(domain.get_ctx(), counts[other])
+        begun = second.sub(isl.UnionPwAff.val_on_domain(second.domain(), least))
+        function = first.scale_val(size).add(begun)
+        return replace(band.members[position], function=function, kind=self.kind), other
 
     def counts_owners(self, member: Member, domain: isl.UnionSet) -> bool:
         """Whether its iterations are the owners of what a scatter writes, each of whom looks at all indices."""
