@@ -26,12 +26,12 @@ FUNCTIONS: Final[dict[str, Callable[[npt.NDArray[np.float64]], npt.NDArray[np.fl
     "erf": scipy.special.erf,
 }
 # Units of the last place of the result.
-ULPS: Final = {"exp": 1.5, "tanh": 1.5, "erf": 2.0}
+ULPS: Final = {"exp": 1.5, "tanh": 2.75, "erf": 2.0}
 CALLS: Final = {name: Call(name, (X,), FLOAT) for name in FUNCTIONS}
 # Lanes of every width; the last one has no fused multiply-add.
 MARCHES: Final = ("native", "x86-64-v3", "x86-64") if platform.machine() == "x86_64" else ("native",)
 # Where one formula takes over from another, where results round to 1, and where exp becomes subnormal, 0 and infinite.
-SEAMS: Final = (0.1107, 0.3072, 0.625, 3.83, 3.93, 9.01, 10.0, 87.33655, 88.72284, 89.0, 103.27893, 103.97208, 104.0)
+SEAMS: Final = (0.1107, 0.3072, 0.0624331, 3.83, 3.93, 9.01, 9.1, 87.33655, 88.72284, 89.0, 103.27893, 103.97208, 104.0)
 
 
 def points() -> Array:
@@ -46,7 +46,7 @@ def points() -> Array:
 
 
 @pytest.mark.parametrize("march", MARCHES)
-def test_no_result_is_off_by_two_ulps(march: str) -> None:
+def test_no_result_is_off_by_three_ulps(march: str) -> None:
     x = points()
     results = evaluate(CALLS, {"x": x}, f"-march={march}")
     for name, function in FUNCTIONS.items():

@@ -100,7 +100,7 @@ TC_FLOATING_EXTREMES(float64, double)
 
 // The functions of float32 in which neural networks spend their time call nothing and have no branches: compilers run
 // them in lanes everywhere, in conditional expressions too, and every lane and tail has the same bits.  They are off by
-// less than 2 ulps.  Which steps of their minimax polynomials are fused is not left to the compiler.
+// less than 3 ulps.  Which steps of their minimax polynomials are fused is not left to the compiler.
 #ifdef __FP_FAST_FMAF
 #define TC_FMA(a, b, c) fmaf(a, b, c)
 #else
