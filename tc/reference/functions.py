@@ -29,6 +29,7 @@ from tc.reference.bounded import (
     Bounded,
     FloatArray,
     distance,
+    overflow_threshold,
     roundoff,
 )
 from tc.reference.elementary import (
@@ -286,6 +287,17 @@ def _is_one(expression: Expression) -> bool:
             return False
 
 
+def _or_zero(quotient: Bounded, argument: Bounded, type: ScalarType) -> Bounded:
+    """The quotient with room for 0, where the exponential may be infinite in its type."""
+    with np.errstate(over="ignore"):
+        reach = np.exp(argument.value + argument.error) * (1.0 + 8.0 * roundoff(type))
+    infinite = (reach >= overflow_threshold(type)) & np.isfinite(quotient.value)
+    if not infinite.any():
+        return quotient
+    error = np.where(infinite, np.maximum(quotient.error, np.abs(quotient.value)), quotient.error)
+    return Bounded(quotient.value, error, quotient.ambiguous)
+
+
 def over_logistic(dividend: Bounded, argument: Bounded, type: ScalarType) -> Bounded:
     """``dividend / (1 + exp(argument))``; both are settled.
 
@@ -295,7 +307,7 @@ def over_logistic(dividend: Bounded, argument: Bounded, type: ScalarType) -> Bou
     """
     exact = Bounded(argument.value, EXACT, argument.ambiguous)
     divisor = arithmetic.add(Bounded(np.ones(())), call("exp", (exact,), type), type)
-    found = arithmetic.divide(dividend, divisor, type)
+    found = _or_zero(arithmetic.divide(dividend, divisor, type), argument, type)
     if argument.is_exact:
         return found
     nearest = np.exp(-np.maximum(np.abs(argument.value) - argument.error, 0.0))

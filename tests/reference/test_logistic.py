@@ -8,6 +8,7 @@ import pytest
 import tc
 from tc.base.types import ScalarType
 from tc.reference.bounded import Bounded
+from tc.reference.compare import compare
 from tc.reference.functions import over_logistic
 from tests.turns import one_in
 
@@ -22,6 +23,29 @@ def test_quotients_of_arguments_within_their_error_are_within_the_bound(error: f
         rounded = np.abs(x) * 2.0**-20 * (1 + np.abs(z))  # of the arguments, which are no floats
         assert (np.abs(kernel - found.value) <= found.error + rounded).all()
     assert (found.error <= np.abs(x) * 1.001).all()
+
+
+@pytest.mark.parametrize("error", [0.0, 1e-4, 0.5])
+def test_exponentials_that_are_infinite_make_zeros(error: float) -> None:
+    """Where the quotient itself is a number that is not even subnormal, since the dividend is large."""
+    random = np.random.default_rng(3)
+    z, x = random.uniform(87, 91, 4000), random.uniform(1e3, 1e8, 4000)
+    found = over_logistic(Bounded(x), Bounded(z, np.asarray(error)), ScalarType.FLOAT32)
+    for moved in (z, z - error, z + error):
+        with np.errstate(over="ignore"):
+            kernel = x.astype(np.float32) / (np.float32(1) + np.exp(moved.astype(np.float32)))
+        rounded = np.abs(found.value) * 2.0**-17
+        assert (np.abs(kernel - found.value) <= found.error + rounded).all()
+    # Where no exponential is infinite, there is no room for 0.
+    assert (found.error[z + error < 88.7] < found.value[z + error < 88.7]).all()
+
+
+def test_a_gated_layer_is_within_its_bound_where_exponentials_are_infinite() -> None:
+    f = tc.define("def f(float(N) a, float(N) b) -> (y) { y(n) = a(n) / (1 + exp(-a(n))) * b(n) }").single()
+    a, b = np.linspace(-95, -80, 301, dtype=np.float32), np.full(301, 1e3, np.float32)
+    (expected,) = f.oracle(a, b).values()
+    comparison = compare(expected, np.asarray(f(a, b)))
+    assert comparison.ok, comparison
 
 
 def test_nothing_is_known_of_the_quotient_where_nothing_is_known_of_the_argument() -> None:
