@@ -300,7 +300,7 @@ class _Run:
 
     def plan(self) -> Plan:
         """What is done to reductions, and on a processor to what blocks leave outside."""
-        plan, schedule = self.attempt.plan, self.options.schedule
+        plan, schedule = self.schedules.needed(self.attempt.plan, self.context), self.options.schedule
         # Explicit sizes of tiles are those of the loops of the program.
         chunks = (
             isinstance(self.options, CpuOptions) and schedule.tile is None and schedule.fusion is not Fusion.MINIMAL

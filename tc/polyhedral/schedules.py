@@ -305,6 +305,15 @@ class Schedules:
             found = self._schedules[fusion, plan] = untransformed_tree(scop) if scheduled is None else scheduled
         return found
 
+    def needed(self, plan: Plan, context: isl.Context) -> Plan:
+        """The plan without rewritings that change nothing: candidates with and without them share all that follows."""
+        if plan.joins and self._pulled(plan, context) == self._pulled(replace(plan, joins=False), context):
+            plan = replace(plan, joins=False)
+        if plan.hoists:
+            self._hoisted(plan, context)
+            plan = plan if self.hoisted(plan) else replace(plan, hoists=False)
+        return plan
+
     def in_chunks(self, fusion: Fusion, context: isl.Context, plan: Plan) -> Plan:
         """The plan in which what leaves blocks is computed for a chunk of their steps at a time, where it helps."""
         tree = self.schedule(fusion, context, plan)
