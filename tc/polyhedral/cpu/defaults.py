@@ -210,8 +210,9 @@ class _Rule:
         """Whether a loop goes along memory in what the statement writes, and is none of a register tile."""
         body = self.statement.body
         iterator = iterator_of(member.function, body)
-        plain = iterator is not None and member.coincident and not is_register(member)
-        return plain and stride(body.subscripts, self.layouts[body.target], iterator or "") == 1
+        if iterator is None or not member.coincident or is_register(member):
+            return False
+        return stride(body.subscripts, self.layouts[body.target], iterator) == 1
 
     def reused_target(self, members: tuple[Member, ...], extents: list[int], inner: int) -> tuple[int, ...]:
         """The tile's part of the target stays in the cache while the reduction runs over it."""

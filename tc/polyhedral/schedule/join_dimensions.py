@@ -28,7 +28,7 @@ from tc.language.program.specialization import Specialization
 from tc.language.program.written_elements import is_scatter
 from tc.polyhedral.analysis.reads import used_as_values
 from tc.polyhedral.ir.pulled import PulledStatement
-from tc.polyhedral.schedule.join_terms import joined, with_statement
+from tc.polyhedral.schedule.join_terms import joined, places_along, with_statement
 from tc.polyhedral.schedule.scatter import length_of
 
 # Rows of so many elements are read well one by one.
@@ -85,28 +85,13 @@ def _pair(statement: Statement, specialization: Specialization) -> _Pair | None:
         length = length_of(row)
         if length is None or length_of(rows) is None or not 1 < length < _LONG:
             continue
-        places = {read.tensor: _places(read, rows, row, length, specialization) for read in (target, *reads)}
-        every = [_places(read, rows, row, length, specialization) for read in (target, *reads)]
+        every = [places_along(read, rows, row, specialization) for read in (target, *reads)]
+        places = dict(zip((read.tensor for read in (target, *reads)), every, strict=True))
         if None in every or not places[target.tensor] or _step(target, row, specialization) != 1:
             continue
         if all(own == places[read.tensor] for own, read in zip(every, (target, *reads), strict=True)):
             return _Pair(statement.name, rows, row, {name: own for name, own in places.items() if own})
     return None
-
-
-def _places(
-    read: Read, rows: IterationVariable, row: IterationVariable, length: int, specialization: Specialization
-) -> tuple[int, int] | tuple[()] | None:
-    """The dimensions that rows and their elements choose; none where neither does, None where rows have gaps."""
-    used = [{rows.name, row.name} & iterators_in((subscript,)) for subscript in read.subscripts]
-    if not any(used):
-        return ()
-    layout = specialization.layouts[read.tensor]
-    whole = [IteratorReference(own.name) in read.subscripts for own in (rows, row)]
-    if sum(map(bool, used)) != 2 or not all(whole) or layout.extents or layout.packed:
-        return None
-    far, near = (read.subscripts.index(IteratorReference(own.name)) for own in (rows, row))
-    return (far, near) if layout.strides[far] == length * layout.strides[near] else None
 
 
 def _step(read: Read, row: IterationVariable, specialization: Specialization) -> int:
@@ -124,8 +109,7 @@ def _together(specialization: Specialization, pairs: Mapping[str, _Pair]) -> dic
             for own in statements
             for tensor in {own.target, *(read.tensor for read in reads_in(own.value))} & written
             for name, pair in kept.items()
-            if tensor in pair.places
-            and (own.name not in kept or kept[own.name].places.get(tensor) != pair.places[tensor])
+            if tensor in pair.places and _along(own, tensor, kept) != pair.places[tensor]
         }
         if not wrong:
             return kept

@@ -75,26 +75,33 @@ def _short_rows(
         bounds = iterators_in(end for own in statement.iterators for end in (own.begin, own.end))
         if {rows.name, row.name} & bounds:
             continue
-        ways = [_way(read, rows.name, row.name, length, specialization) for read in reads_in(statement.value)]
-        if 1 in ways and None not in ways:
+        steps = [_step(read, rows, row, specialization) for read in reads_in(statement.value)]
+        if 1 in steps and None not in steps:
             return rows, row
     return None
 
 
-def _way(read: Read, rows: str, row: str, length: int, specialization: Specialization) -> int | None:
-    """How far the elements of a row are apart in memory; 0 where the read moves along neither, None where rows do not
-    follow each other.
-    """
-    used = [{rows, row} & iterators_in((subscript,)) for subscript in read.subscripts]
+def _step(read: Read, rows: IterationVariable, row: IterationVariable, specialization: Specialization) -> int | None:
+    """How far the elements of a row are apart in memory; 0 where the read moves along neither, None with gaps."""
+    places = places_along(read, rows, row, specialization)
+    if not places:
+        return None if places is None else 0
+    return specialization.layouts[read.tensor].strides[places[1]]
+
+
+def places_along(
+    read: Read, rows: IterationVariable, row: IterationVariable, specialization: Specialization
+) -> tuple[int, int] | tuple[()] | None:
+    """The dimensions that rows and their elements choose; none where neither does, None where rows have gaps."""
+    used = [{rows.name, row.name} & iterators_in((subscript,)) for subscript in read.subscripts]
     if not any(used):
-        return 0
-    layout = specialization.layouts[read.tensor]
-    places = [n for n, own in enumerate(used) if own]
-    if len(places) != 2 or layout.extents or layout.packed:
+        return ()
+    layout, length = specialization.layouts[read.tensor], length_of(row)
+    whole = [IteratorReference(own.name) in read.subscripts for own in (rows, row)]
+    if sum(map(bool, used)) != 2 or not all(whole) or layout.extents or layout.packed or length is None:
         return None
-    subscripts = {read.subscripts[n]: layout.strides[n] for n in places}
-    far, near = (subscripts.get(IteratorReference(name)) for name in (rows, row))
-    return near if far is not None and near is not None and far == length * near else None
+    far, near = (read.subscripts.index(IteratorReference(own.name)) for own in (rows, row))
+    return (far, near) if layout.strides[far] == length * layout.strides[near] else None
 
 
 def joined(statement: Statement, rows: IterationVariable, row: IterationVariable) -> tuple[Statement, PulledStatement]:
