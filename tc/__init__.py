@@ -19,6 +19,7 @@ from tc.base.errors import (
     CompileError,
     DeviceError,
     GradientError,
+    GraphError,
     LibraryCallWarning,
     OptionsError,
     ParseError,
@@ -54,6 +55,7 @@ __all__ = [
     "Fusion",
     "GpuOptions",
     "GradientError",
+    "GraphError",
     "Kernel",
     "LibraryCallWarning",
     "Numerics",
@@ -82,7 +84,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> ModuleType:
-    """``tc.torch`` and ``tc.jax``, imported when they are asked for: they need PyTorch and JAX."""
-    if name in ("torch", "jax"):
+    """``tc.graph``, and ``tc.torch`` and ``tc.jax``, which need PyTorch and JAX: imported when they are asked for."""
+    if name in ("graph", "torch", "jax"):
         return import_module(f"tc.{name}")
     raise AttributeError(f"module 'tc' has no attribute {name!r}")

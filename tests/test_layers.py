@@ -65,6 +65,14 @@ ROOMS = {
         "language.prove language.lower",
         "islpy scipy",
     ),
+    "graph.ir": room(
+        "base grammar.syntax language.program grammar language.text language.lower",
+        "lark numpy",
+    ),
+    "graph.operators": room("base graph.ir", "numpy"),
+    "graph.operators.neural": room("base graph.ir graph.operators"),
+    "graph.partition": room("base language.program language.text graph.ir graph.operators"),
+    "graph.memory": room("base graph.ir graph.partition"),
     "cache.format": room("base", "sqlalchemy"),
     "cache.database": room("base cache.format", "sqlalchemy"),
     "cache.content": room("base cache.format cache.database", "sqlalchemy"),
@@ -179,11 +187,49 @@ ROOMS = {
     ),
     "tuner.cluster": room("base targets runtime.host runtime store tuner.trial tuner.session", "distributed"),
     "api": room(
-        "base grammar.syntax language.program grammar language.text language.lower gradient cache.content targets "
-        "runtime.host runtime.views runtime.cuda runtime.opencl runtime artifact polyhedral.schedule "
+        "base grammar.syntax language.program grammar language.text language.lower gradient graph.ir cache.content "
+        "targets runtime.host runtime.views runtime.cuda runtime.opencl runtime artifact polyhedral.schedule "
         "polyhedral compiler runtime.frameworks dispatch reference store tuner.trial tuner.space "
         "tuner.session tuner.cluster",
         "numpy torch",
+    ),
+    "graph.run": room(
+        "base language.program graph.ir graph.memory runtime.frameworks dispatch api",
+        "numpy",
+    ),
+    "graph.rewrite": room("base graph.ir graph.operators graph.run", "numpy"),
+    "graph.rewrite.rules": room("base graph.ir graph.operators graph.operators.neural graph.rewrite", "numpy"),
+    "graph.onnx.tensors": room("base runtime.frameworks", "numpy onnx"),
+    "graph.onnx.operation": room("base language.program graph.ir graph.onnx.tensors", "numpy onnx"),
+    "graph.onnx.operators": room(
+        "base graph.ir graph.operators graph.onnx.tensors graph.onnx.operation",
+        "numpy",
+    ),
+    "graph.onnx.operators.neural": room(
+        "base graph.ir graph.operators graph.operators.neural graph.onnx.tensors graph.onnx.operation",
+        "numpy",
+    ),
+    "graph.onnx": room(
+        "base graph.ir graph.onnx.tensors graph.onnx.operation graph.onnx.operators graph.onnx.operators.neural",
+        "google numpy onnx",
+    ),
+    "graph.graphdef.schema": room("base"),
+    "graph.graphdef.tensors": room("base graph.graphdef.schema runtime.frameworks", "numpy"),
+    "graph.graphdef.nodes": room("base graph.graphdef.schema graph.graphdef.tensors"),
+    "graph.graphdef.operation": room("base graph.ir graph.graphdef.tensors graph.graphdef.nodes", "numpy"),
+    "graph.graphdef.operators": room(
+        "base runtime.frameworks graph.ir graph.operators graph.operators.neural graph.graphdef.operation",
+        "numpy",
+    ),
+    "graph.graphdef": room(
+        "base runtime.frameworks graph.ir graph.graphdef.schema graph.graphdef.tensors graph.graphdef.nodes "
+        "graph.graphdef.operation graph.graphdef.operators",
+        "lark numpy",
+    ),
+    "graph": room(
+        "base runtime.frameworks graph.ir graph.partition graph.memory graph.run graph.rewrite graph.rewrite.rules "
+        "graph.onnx graph.graphdef api",
+        "numpy onnx",
     ),
     "torch": room("base api", "torch"),
     "jax": room("base runtime.frameworks api", "jax numpy"),

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from tc.dispatch.arguments import Arguments
     from tc.dispatch.kernel import Kernel
+    from tc.graph.ir.graph import Graph
     from tc.language.program.program import Program
     from tc.language.program.specialization import Signature, Specialization
     from tc.reference.evaluate import Result
@@ -68,6 +69,16 @@ class Comprehension:
     def program(self) -> Program:
         """What the definition means."""
         return self._definition.program
+
+    @property
+    def graph(self) -> Graph:
+        """A graph of one call, whose sizes are open; ``tc.graph.Model.of`` runs it.
+
+        GraphError where the definition takes scalars.
+        """
+        from tc.graph.ir.replay import graph_of
+
+        return graph_of(self.program)
 
     @property
     def derivation(self) -> str:
@@ -224,14 +235,37 @@ class Comprehension:
         return bind(self.interface, arguments, out)
 
     def compile(
-        self, /, *arguments: object, target: str | None = None, options: Options | None = None, **named: object
+        self,
+        /,
+        *arguments: object,
+        target: str | None = None,
+        options: Options | None = None,
+        in_place: Mapping[str, str] | None = None,
+        **named: object,
     ) -> Kernel:
         """The kernel for arrays, ``tc.ArraySpec`` or plain shapes; scalars by value.  Runs nothing.
 
         Where an extent is ``tc.dynamic``, it serves all of its values, and calls that fit run it from now on.
+        ``in_place``: results by name, each with the argument in whose place it is written; calls then pass that array
+        through ``out=``, too.
         """
         arguments = self._in_order(arguments, named)
-        return self._kernels.get(self._signature(arguments), self._target(arguments, target), options)
+        signature = self.signature(arguments, in_place)
+        return self._kernels.get(signature, self._target(arguments, target), options)
+
+    def signature(self, arguments: Sequence[object], in_place: Mapping[str, str] | None = None) -> Signature:
+        """What distinguishes the kernel for such arguments from others; as of ``compile``."""
+        found = self._signature(arguments)
+        if not in_place:
+            return found
+        specs = dict(found.arguments)
+        placed = tuple((name, specs[other]) for name, other in in_place.items())
+        return replace(found, results=placed, aliases=tuple(in_place.items()))
+
+    @property
+    def kernels(self) -> Kernels:
+        """Its kernels, by signature."""
+        return self._kernels
 
     def tune(
         self,
@@ -385,7 +419,7 @@ class Comprehension:
         """What becomes of a call, as text: ranges, schedule before and after, buffers, proof, times, source."""
         from tc.api.explain import explain_injected, explain_kernel
 
-        kernel = self.compile(*arguments, target=target, options=options, **named)
+        kernel = self.compile(*self._in_order(arguments, named), target=target, options=options)
         decision = self._kernels.decision(kernel.signature, kernel.target, options)
         if kernel.proof.tried is not None:  # an injected source, which no stage of ours has made
             return explain_injected(self._kernels.specialize(kernel.signature), kernel.executable, decision)

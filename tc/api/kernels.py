@@ -17,6 +17,7 @@ from tc.targets.target import CpuTarget, Target
 from tc.targets.usual_options import Usual, usual_for
 
 if TYPE_CHECKING:
+    from tc.artifact.executable import Executable
     from tc.dispatch.kernel import Kernel
     from tc.language.program.specialization import Signature, Specialization
     from tc.polyhedral.pipeline import Prepared
@@ -71,6 +72,32 @@ class Kernels:
             return self._noted(found, target, options)
 
         return self._made.get((signature, options, target), make)
+
+    def has(self, signature: Signature, target: Target) -> bool:
+        """Whether the best kernel is there without being compiled: in this process, or in the cache."""
+        if (signature, None, target) in self._made:
+            return True
+        found = self._tune is not None or self._found(signature, target, self._chosen(target, None))
+        if not isinstance(found, bool) and found is not None:
+            self._made.put((signature, None, target), self._noted(found, target, None))
+        return bool(found)
+
+    def built(self, signature: Signature, target: Target) -> Executable:
+        """The kernel with the usual options as data, compiled now; neither kept nor written to the cache."""
+        from tc.compiler import build
+
+        options = self._chosen(target, None) or default_options(target, self.numerics(target))
+        program = self.specialize(signature)
+        return build(program, self._definition.interface, options, target, environment()).executable
+
+    def adopt(self, signature: Signature, target: Target, executable: Executable) -> None:
+        """From now on, what ``built`` has made elsewhere is the best kernel; it goes into the cache."""
+        from tc.dispatch.kernel import Kernel
+
+        options = self._chosen(target, None) or default_options(target, self.numerics(target))
+        if (cache := process_cache()) is not None:
+            cache.keep(self._wanted(signature, target, options), self._siblings, executable)
+        self._made.put((signature, None, target), self._noted(Kernel(executable), target, None))
 
     def _chosen(self, target: Target, options: Options | None) -> Options | None:
         """The options of a call, or those of the text: where these have only numerics, the best ones with such."""

@@ -102,6 +102,10 @@ class GradientError(TextError):
     """What a derivative of a definition was asked for that there is not: which part has none, and why."""
 
 
+class GraphError(TCError):
+    """A graph, a model, or the file of one, that cannot be read, means nothing, or needs what there is not."""
+
+
 class ArgumentError(TCError):
     """A call does not fit the definition: which argument, what was expected, what came."""
 

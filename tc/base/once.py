@@ -41,6 +41,10 @@ class Once(Generic[Key, Value]):
                 own.set()
         return self._values[key]
 
+    def __contains__(self, key: object) -> bool:
+        """Whether the value is there."""
+        return key in self._values
+
     def put(self, key: Key, value: Value) -> None:
         """From now on, this is the value for ``key``."""
         self._values[key] = value

@@ -1,0 +1,41 @@
+"""What becomes of a graph, as text."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from tc.graph.ir.graph_text import graph_text
+from tc.graph.ir.nodes import Call, Host
+from tc.graph.memory.plan import MEGABYTE
+from tc.graph.preparation import Prepared
+
+
+def explained(prepared: Prepared) -> str:
+    """Sections: the graph, what was rewritten, kernels, what the host computes, memory."""
+    graph, memory = prepared.memory.graph, prepared.memory
+    calls = [node for node in graph.nodes if isinstance(node, Call)]
+    hosts = Counter(node.operator for node in graph.nodes if isinstance(node, Host))
+    applied = Counter(one.rule for one in prepared.trace)
+    kernels = [f"{', '.join(call.results)}: {call.program.name}" + _place(call.origin) for call in calls]
+    sections = (
+        ("graph", graph_text(prepared.rewritten).rstrip()),
+        ("rewriting", "\n".join(f"{rule}: {count} times" for rule, count in applied.items()) or "nothing"),
+        (f"kernels: {len(calls)} for {_count(prepared)} calls", "\n".join(kernels)),
+        ("host", "\n".join(f"{name}: {count}" for name, count in hosts.items()) or "nothing is computed by the host"),
+        ("memory", f"{memory.table()}\n{_summary(prepared)}"),
+    )
+    return "\n\n".join(f"== {title} ==\n{text}" for title, text in sections)
+
+
+def _place(origin: str) -> str:
+    return f"  # {origin}" if origin else ""
+
+
+def _count(prepared: Prepared) -> int:
+    return sum(isinstance(node, Call) for node in prepared.rewritten.nodes)
+
+
+def _summary(prepared: Prepared) -> str:
+    memory = prepared.memory
+    sizes = (("peak", memory.peak), ("arena", memory.arena), ("constants", memory.constants))
+    return ", ".join(f"{name} {size / MEGABYTE:.3f} MB" for name, size in sizes)

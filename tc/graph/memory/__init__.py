@@ -1,0 +1,1 @@
+"""Static memory: lifetimes, the order of nodes, and offsets in one arena."""

@@ -1,0 +1,177 @@
+"""``Model``: a source of graphs, called on arrays."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from tc.base.errors import GraphError, nearest
+from tc.graph.explain import explained
+from tc.graph.ir.graph import Graph
+from tc.graph.ir.graph_text import graph_text
+from tc.graph.ir.replay import GraphSource
+from tc.graph.ir.sizes import Dimension, Shape, Size, shape_text
+from tc.graph.ir.source import Declared, Demand, Request, Source
+from tc.graph.memory.plan import MemoryPlan
+from tc.graph.preparation import Settings, prepared, simplified
+from tc.graph.rewrite.engine import Applied
+from tc.graph.rewrite.rule import Rule
+from tc.graph.rewrite.rules import RULES
+from tc.graph.run.allocate import Allocating
+from tc.graph.run.evaluate import Evaluation
+from tc.graph.run.execute import Execution
+from tc.graph.run.stages import Runnable, Stages
+from tc.runtime.frameworks.arrays import describe
+from tc.runtime.frameworks.borrow import borrow
+from tc.runtime.frameworks.numpy_arrays import scalar_type_of
+
+
+class Model:
+    """A model: called on arrays in the order of its inputs, it returns one array, or a tuple of them.
+
+    A graph is made of it for the shapes of each call, rewritten, divided into kernels, and kept.
+    """
+
+    def __init__(self, source: Source, settings: Settings | None = None) -> None:
+        self._source: Final = source
+        self._settings: Final = settings or Settings()
+        self._stages: Final = Stages(source, self._compiled)
+        self._oracle: Final = Stages(source, Evaluation)
+
+    @staticmethod
+    def of(graph: Graph, settings: Settings | None = None) -> Model:
+        """The model that a graph is; its open sizes are those of each call."""
+        return Model(GraphSource(graph), settings)
+
+    def __repr__(self) -> str:
+        inputs, outputs = ", ".join(declared.name for declared in self.inputs), ", ".join(self.outputs)
+        return f"<tc.graph.Model {self._source.name}({inputs}) -> {outputs}>"
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def inputs(self) -> tuple[Declared, ...]:
+        """The inputs as the model declares them."""
+        return self._source.inputs
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Names of the results."""
+        return self._source.outputs
+
+    @property
+    def text(self) -> str:
+        """The graph for the declared shapes as text, which ``tc.graph.parse`` reads."""
+        return graph_text(self.graph())
+
+    def __call__(self, *arrays: object, **named: object) -> object:
+        """The results for arrays in the order of the inputs, or by name: one array, or a tuple."""
+        found = self.run(self.outputs, self._given(arrays, named))
+        values = tuple(found[name] for name in self.outputs)
+        return values[0] if len(values) == 1 else values
+
+    def run(self, outputs: Sequence[str], inputs: Mapping[str, object]) -> dict[str, np.ndarray]:
+        """The values of these names, of any node, by name."""
+        return self._stages.run(self._checked(inputs), tuple(outputs))
+
+    def reference(self, outputs: Sequence[str], inputs: Mapping[str, object]) -> dict[str, np.ndarray]:
+        """What the oracle gives for these names: each node in float64, rounded to the type of its result."""
+        return self._oracle.run(self._checked(inputs), tuple(outputs))
+
+    def graph(self, *shapes: Sequence[Dimension], **named: Sequence[Dimension]) -> Graph:
+        """The graph for shapes of inputs, in order or by name; others are as the model declares them.
+
+        GraphError where it depends on the contents of inputs: call the model then.
+        """
+        given = {declared.name: tuple(shape) for declared, shape in zip(self.inputs, shapes, strict=False)}
+        given |= {name: tuple(shape) for name, shape in named.items()}
+        found: dict[str, Shape] = {}
+        for declared in self.inputs:
+            shape = given.get(declared.name, declared.shape)
+            if shape is not None:
+                found[declared.name] = shape
+            elif not declared.optional:
+                raise GraphError(f"the model does not declare the shape of `{declared.name}`; name it")
+        try:
+            return self._source.elaborate(Request(found, self.outputs))
+        except Demand as demand:
+            raise GraphError(f"the graph depends on {demand}: call the model") from None
+
+    def rewrite(self, rules: Sequence[Rule] = RULES, *, trace: bool = False) -> Model:
+        """The model with other rules of rewriting.  ``trace``: says on the standard error what they change."""
+        model = Model(self._source, replace(self._settings, rules=tuple(rules)))
+        if trace:
+            for applied in model.trace():
+                print(applied, file=sys.stderr)
+        return model
+
+    def trace(self, *shapes: Sequence[Dimension], **named: Sequence[Dimension]) -> tuple[Applied, ...]:
+        """What rewriting changes in the graph for these shapes, in order."""
+        return simplified(self.graph(*shapes, **named), self._settings)[1]
+
+    def plan(self, *shapes: Sequence[Dimension], **named: Sequence[Dimension]) -> MemoryPlan:
+        """The order of the kernels for these shapes, and where in memory each value is."""
+        return prepared(self.graph(*shapes, **named), self._settings).memory
+
+    def explain(self, *shapes: Sequence[Dimension], **named: Sequence[Dimension]) -> str:
+        """What becomes of the graph for these shapes, as text: rewriting, kernels, who computes what, memory."""
+        return explained(prepared(self.graph(*shapes, **named), self._settings))
+
+    def _compiled(self, graph: Graph) -> Runnable:
+        plan, target = prepared(graph, self._settings).memory, self._settings.target
+        return Execution(plan, target) if self._settings.arena else Allocating(plan, target)
+
+    def _given(self, arrays: Sequence[object], named: Mapping[str, object]) -> dict[str, object]:
+        if len(arrays) > len(self.inputs):
+            raise GraphError(f"`{self._source.name}` has {len(self.inputs)} inputs, got {len(arrays)}")
+        names = [declared.name for declared in self.inputs]
+        twice = [name for name in names[: len(arrays)] if name in named]
+        if twice:
+            raise GraphError(f"the input `{twice[0]}` is given twice, by its place and by its name")
+        return {**dict(zip(names, arrays, strict=False)), **named}
+
+    def _checked(self, inputs: Mapping[str, object]) -> dict[str, np.ndarray]:
+        """The inputs as arrays that fit what is declared, in the order of the declaration."""
+        names = [declared.name for declared in self.inputs]
+        for name in inputs:
+            if name not in names:
+                guess = nearest(name, names)
+                hint = f"did you mean `{guess}`?" if guess else f"inputs: {', '.join(names)}"
+                raise GraphError(f"`{self._source.name}` has no input `{name}`; {hint}")
+        found: dict[str, np.ndarray] = {}
+        sizes: dict[str, int] = {}
+        for declared in self.inputs:
+            if declared.name not in inputs:
+                if declared.optional:
+                    continue
+                raise GraphError(f"`{self._source.name}`: the input `{declared.name}` is missing")
+            array = _array(inputs[declared.name], f"input `{declared.name}`")
+            _require_fit(array, declared, sizes)
+            found[declared.name] = array
+        return found
+
+
+def _array(value: object, what: str) -> np.ndarray:
+    """The elements of any framework's array, one after the other."""
+    array = value if isinstance(value, np.ndarray) else borrow(describe(value, what))
+    return array if array.flags.c_contiguous else np.ascontiguousarray(array).reshape(array.shape)
+
+
+def _require_fit(array: np.ndarray, declared: Declared, sizes: dict[str, int]) -> None:
+    what = f"input `{declared.name}`"
+    type = scalar_type_of(array.dtype, what)
+    if type is not declared.type:
+        raise GraphError(f"{what} is declared {declared.type}, got {type}")
+    if declared.shape is None:
+        return
+    fits = len(array.shape) == len(declared.shape)
+    for extent, wanted in zip(array.shape, declared.shape, strict=False):
+        known = sizes.setdefault(str(wanted), extent) if isinstance(wanted, Size) else wanted
+        fits = fits and extent == known
+    if not fits:
+        raise GraphError(f"{what} is declared ({shape_text(declared.shape)}), got {array.shape}")

@@ -1,0 +1,76 @@
+"""ONNX models as sources of graphs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tc.base.errors import GraphError
+from tc.graph.ir.graph import Graph
+from tc.graph.ir.sizes import Dimension, open_size
+from tc.graph.ir.source import Declared, Request
+from tc.graph.onnx.building import Building, Model
+from tc.graph.onnx.functions import opsets_of
+from tc.graph.onnx.tensors import array_of, type_of
+from tc.graph.onnx.well_formed import require_known, require_single, require_texts
+
+if TYPE_CHECKING:
+    from onnx import ModelProto, ValueInfoProto
+
+
+class OnnxSource:
+    """A model; ``folder`` is where its data may lie beside it.  GraphError where it is malformed, or not supported."""
+
+    def __init__(self, model: ModelProto, folder: Path | None = None) -> None:
+        require_texts(model)
+        graph = model.graph
+        self._graph: Final = graph
+        functions = {(function.domain, function.name): function for function in model.functions}
+        self._model: Final = Model(graph.name or "graph", opsets_of(model.opset_import), functions, folder)
+        self._constants: Final = {
+            tensor.name: array_of(tensor, folder, f"the initializer `{tensor.name}`") for tensor in graph.initializer
+        }
+        if graph.sparse_initializer:
+            raise GraphError("sparse initializers are not supported")
+        given = [entry for entry in graph.input if entry.name not in self._constants]
+        self.inputs: Final = tuple(map(_declared, given))
+        self.outputs: Final = tuple(entry.name for entry in graph.output)
+        require_single(graph)
+        require_known(graph.node, self._model.opsets, functions)
+
+    @property
+    def name(self) -> str:
+        """What the model calls its graph."""
+        return self._model.name
+
+    def elaborate(self, request: Request) -> Graph:
+        """The graph for the shapes of the inputs."""
+        building = Building(self._model, request)
+        for declared in self.inputs:
+            building.input(declared, request.shapes[declared.name])
+        for name, (type, shape) in request.computed.items():
+            building.values.setdefault(name, building.builder.input(name, type, shape))
+        for name, array in self._constants.items():
+            building.constant(name, array)
+        building.run(self._graph.node, request.outputs)
+        return building.builder.finish([building.value(name, "the outputs") for name in request.outputs])
+
+
+def _declared(entry: ValueInfoProto) -> Declared:
+    """An input with its shape: numbers, and open sizes by their names."""
+    what = f"the input `{entry.name}`"
+    if not entry.type.HasField("tensor_type"):
+        kind = entry.type.WhichOneof("value") or "nothing"
+        raise GraphError(f"{what} is a {kind.removesuffix('_type')}, and must be a tensor")
+    tensor = entry.type.tensor_type
+    type = type_of(tensor.elem_type, what)
+    if not tensor.HasField("shape"):
+        return Declared(entry.name, type, None)
+    shape: list[Dimension] = []
+    for place, extent in enumerate(tensor.shape.dim):
+        if extent.HasField("dim_value") and extent.dim_value >= 0:
+            shape.append(int(extent.dim_value))
+        else:
+            known = any(map(str.isalpha, extent.dim_param))  # some write `?` for whatever comes
+            shape.append(open_size(extent.dim_param if known else f"{entry.name}.{place}"))
+    return Declared(entry.name, type, tuple(shape))

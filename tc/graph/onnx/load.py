@@ -1,0 +1,46 @@
+"""Reads ONNX models: a path, bytes, or what the ``onnx`` package has parsed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tc.base.errors import GraphError
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+    from tc.graph.onnx.importer import OnnxSource
+
+
+def read_model(data: bytes, place: str) -> ModelProto:
+    """The model that the bytes hold; GraphError if they hold none."""
+    onnx_package(place)
+    from google.protobuf.message import DecodeError
+    from onnx import ModelProto
+
+    model = ModelProto()
+    try:
+        model.ParseFromString(data)
+    except DecodeError as error:
+        raise GraphError(f"{place} is no ONNX model: {error}") from None
+    if not model.graph.node and not model.graph.output:
+        raise GraphError(f"{place} is no ONNX model: it has no graph")
+    return model
+
+
+def source_of(model: ModelProto, folder: Path | None = None) -> OnnxSource:
+    """The model as a source; ``folder`` is where data lies that is kept beside it."""
+    from tc.graph.onnx.importer import OnnxSource
+
+    return OnnxSource(model, folder)
+
+
+def onnx_package(place: str) -> None:
+    """GraphError where the ``onnx`` package is not installed."""
+    try:
+        import onnx  # noqa: F401  # whether it is there
+    except ImportError:
+        raise GraphError(
+            f"{place} is read with the package `onnx`: pip install 'tensor-comprehensions[onnx]'"
+        ) from None

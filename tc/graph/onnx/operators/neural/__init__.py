@@ -1,0 +1,1 @@
+"""The rules of operators of neural networks."""

@@ -1,0 +1,1 @@
+"""What operators of models are in the language."""

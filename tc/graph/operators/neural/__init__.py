@@ -1,0 +1,1 @@
+"""What operators of neural networks are in the language."""

@@ -1,0 +1,175 @@
+"""Convolutions of tensors (N, C, ...), each in one definition with its bias.
+
+Borders are conditions of the reduction.  Channels stand in texts by letters: ``g`` for groups, ``c`` for those that are
+summed, ``f`` for those of the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tc.base.errors import GraphError
+from tc.base.frozen import frozen
+from tc.graph.ir.builder import Builder
+from tc.graph.ir.sizes import Dimension, elements, number
+from tc.graph.ir.values import Value
+from tc.graph.operators.neural.windows import Windows, offset, where
+from tc.graph.operators.texts import access, definition, parameter
+
+
+@frozen
+class Channels:
+    """How channels stand in the image, the weights and the result: letters in order, whose sizes are in capitals."""
+
+    image: str
+    weights: str
+    result: str
+    sizes: Mapping[str, Dimension]
+
+    def extents(self, letters: str) -> tuple[Dimension, ...]:
+        """The sizes of the letters."""
+        return tuple(self.sizes[letter] for letter in letters)
+
+    def view(self, builder: Builder, x: Value) -> Value:
+        """The image with its channels as the letters say."""
+        if len(self.image) == 1:
+            return x
+        return builder.reshape(x, (x.shape[0], *self.extents(self.image), *x.shape[2:]))
+
+
+def channels_of(
+    what: str, image: Dimension, weights: Dimension, result: Dimension, groups: int, order: str = "gfc"
+) -> Channels:
+    """The channels of operands: ``weights`` are those of one group, ``result`` has those of all.
+
+    ``what`` is convolved, for messages.  ``order``: of the channels of the weights.
+    """
+    if groups < 1 or (isinstance(image, int) and isinstance(weights, int) and image != weights * groups):
+        raise GraphError(f"{what}: weights for {groups} groups of {weights} channels do not fit {image} channels")
+    if isinstance(result, int) and result % groups:
+        raise GraphError(f"{what}: {result} channels of the result do not divide into {groups} groups")
+    each = result // groups
+    if groups == 1:
+        return Channels("c", order.replace("g", ""), "f", {"c": weights, "f": each})
+    if weights == 1 and each == 1:
+        return Channels("c", "c", "c", {"c": groups})
+    return Channels("gc", order, "gf", {"g": groups, "c": weights, "f": each})
+
+
+def convolution(
+    builder: Builder, x: Value, weights: Value, bias: Value | None, windows: Windows, groups: int = 1
+) -> Value:
+    """The convolution with weights (F, C / groups, ...)."""
+    channels = channels_of(builder.origin, x.shape[1], weights.shape[1], weights.shape[0], groups)
+    return _reduced(builder, "conv", x, weights, bias, channels, windows, windows.positions, windows.clauses())
+
+
+def transposed_convolution(
+    builder: Builder,
+    x: Value,
+    weights: Value,
+    bias: Value | None,
+    windows: Windows,
+    counts: Sequence[str],
+    groups: int = 1,
+) -> Value:
+    """The adjoint of a convolution, with weights (C, F / groups, ...); ``counts``: the extents of the result, as texts.
+
+    An element of the result is a sum, so that elements which no window has are 0 and may be anywhere.
+    """
+    each = weights.shape[0] // groups
+    channels = channels_of(builder.origin, x.shape[1], each, weights.shape[1] * groups, groups, "gcf")
+    sources, clauses = windows.sources()
+    ranges = [f"{place} in 0:{count}" for place, count in zip(windows.places, counts, strict=True)]
+    clauses = [*ranges, *clauses]
+    return _reduced(builder, "conv_transpose", x, weights, bias, channels, windows, sources, clauses)
+
+
+@frozen
+class Convolved:
+    """Sums of products of the image at these positions with the weights, and the bias if there is one.
+
+    Operands are the image, the weights and the bias, whose channels are those of ``channels``.
+    """
+
+    name: str
+    channels: Channels
+    windows: Windows
+    positions: tuple[str, ...]
+    clauses: tuple[str, ...]
+    bias: bool
+
+    def text(self, operands: Sequence[Value]) -> str:
+        """The definition.  Halves are summed in a temporary, so that the bias is added before they are rounded."""
+        x, weights = operands[:2]
+        channels, windows = self.channels, self.windows
+        parameters = [
+            parameter(x.type, ["N", *channels.image.upper(), *windows.sizes], "X"),
+            parameter(weights.type, [*channels.weights.upper(), *windows.kernel], "K"),
+        ]
+        at = ["n", *channels.result, *windows.places]
+        image = access("X", ["n", *channels.image, *self.positions])
+        kernel = access("K", [*channels.weights, *windows.elements])
+        total = access("S" if self.bias and x.type.is_half else "Y", at)
+        statements = [f"{total} +=! {image} * {kernel}{where(self.clauses)}"]
+        if self.bias:
+            parameters.append(parameter(operands[2].type, channels.result.upper(), "B"))
+            sum_text = f"{total} + {access('B', channels.result)}"
+            statements.append(f"{access('Y', at)} = {f'{x.type}({sum_text})' if x.type.is_half else sum_text}")
+        return definition(self.name, parameters, ["Y"], statements)
+
+
+def _reduced(
+    builder: Builder,
+    name: str,
+    x: Value,
+    weights: Value,
+    bias: Value | None,
+    channels: Channels,
+    windows: Windows,
+    positions: Sequence[str],
+    clauses: Sequence[str],
+) -> Value:
+    """The result of ``Convolved`` for operands with all channels in one dimension."""
+    operands = [
+        channels.view(builder, x),
+        builder.reshape(weights, (*channels.extents(channels.weights), *weights.shape[2:])),
+    ]
+    if bias is not None:
+        operands.append(builder.reshape(bias, channels.extents(channels.result)))
+    operator = Convolved(name, channels, windows, tuple(positions), tuple(clauses), bias is not None)
+    found = builder.apply(operator, *operands)
+    every = elements(channels.extents(channels.result))
+    return builder.reshape(found, (found.shape[0], every, *found.shape[1 + len(channels.result) :]))
+
+
+def causal_convolution(
+    builder: Builder, x: Value, weights: Value, bias: Value | None, state: Value | None, *, gated: bool
+) -> tuple[Value, ...]:
+    """Each channel of a sequence (N, C, L) with weights (C, 1, K), up to each element; and the last K - 1.
+
+    ``state``: the K - 1 elements before it; None for zeros.  ``gated``: times the logistic function of itself.
+    """
+    before = number(weights.shape[2], f"{builder.origin}: the extent of the weights") - 1
+    type = x.type
+    parameters = [f"{type}(N,C,L) X", f"{weights.type}(C,{before + 1}) K"]
+    operands = [x, builder.reshape(weights, (weights.shape[0], before + 1))]
+    place = f"l + k{offset(-before)}"
+    statements = [f"T(n, c, l) +=! X(n, c, {place}) * K(c, k) where l in 0:L, {place} in 0:L"]
+    earlier, total = "0", "T(n, c, l)"
+    if bias is not None:
+        parameters.append(f"{bias.type}(C) B")
+        operands.append(bias)
+        total = f"{total} + B(c)"
+    if state is not None:
+        parameters.append(f"{state.type}(N,C,{before}) Z")
+        operands.append(state)
+        statements.append(
+            f"T(n, c, l) += Z(n, c, l + k) * K(c, k) where l in 0:L, k in 0:{before + 1}, l + k in 0:{before}"
+        )
+        earlier = "Z(n, c, k + L)"
+    made = "t / (1 + exp(-t))" if gated else "t"
+    statements.append(f"Y(n, c, l) = {type}({made}) where t = {total}")
+    last = f"k + L >= {before} ? X(n, c, k + L{offset(-before)}) : {earlier}"
+    statements.append(f"S(n, c, k) = {type}({last}) where n in 0:N, c in 0:C, k in 0:{before}")
+    return builder.call(definition("causal_conv", parameters, ["Y", "S"], statements), *operands)

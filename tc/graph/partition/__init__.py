@@ -1,0 +1,1 @@
+"""Divides graphs into kernels."""

@@ -1,0 +1,75 @@
+"""Makes one comprehension of a group of calls: a text in which a definition calls those of the group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from tc.graph.ir.builder import program_of
+from tc.graph.ir.graph import Graph
+from tc.graph.ir.nodes import Call, Node
+from tc.graph.ir.sizes import shape_text
+from tc.graph.operators.texts import definition
+from tc.graph.partition.partition import Partition
+from tc.language.program.program import Program
+from tc.language.text.print_program import program_text
+
+
+def composed(graph: Graph, partition: Partition) -> Graph:
+    """The graph with a call for each group."""
+    users, joined = graph.users(), {at: group for group in partition.groups for at in group}
+    nodes: dict[tuple[int, ...], Node] = {}
+    for at, node in enumerate(graph.nodes):
+        group = joined.get(at, (at,))
+        if group in nodes or at != group[0]:
+            continue
+        nodes[group] = _call_of(graph, group, users) if len(group) > 1 else node
+    return replace(graph, nodes=tuple(nodes.values())).in_order()
+
+
+def _call_of(graph: Graph, group: Sequence[int], users: Mapping[str, list[Node]]) -> Call:
+    """The call of a comprehension that makes all that is used of a group."""
+    calls = [node for at in group if isinstance(node := graph.nodes[at], Call)]
+    made = [result for call in calls for result in call.results]
+    operands = tuple(dict.fromkeys(name for call in calls for name in call.operands if name not in made))
+    inside = set(map(id, calls))
+    results = tuple(
+        name for name in made if name in graph.outputs or any(id(user) not in inside for user in users[name])
+    )
+    text = text_of(graph, calls, operands, results)
+    origin = ", ".join(dict.fromkeys(call.origin for call in calls if call.origin))
+    return Call(program_of(text), operands, results, origin)
+
+
+def text_of(graph: Graph, calls: Sequence[Call], operands: Sequence[str], results: Sequence[str]) -> str:
+    """The definitions that are called, each once, and the one that calls them."""
+    names: dict[str, str] = {}
+    texts: dict[Program, str] = {}  # the name that each is called by
+    for call in calls:
+        if call.program not in texts:
+            texts[call.program] = _named(call.program, names)
+    own = {name: f"x{number}" for number, name in enumerate(operands)}
+    own |= {name: f"y{number}" for number, name in enumerate(results)}
+    inner = (name for call in calls for name in call.results if name not in own)
+    own |= {name: f"t{number}" for number, name in enumerate(inner)}
+    parameters = [f"{graph.values[name].type}({shape_text(graph.values[name].shape)}) {own[name]}" for name in operands]
+    statements = [
+        f"({', '.join(own[name] for name in call.results)}) = "
+        f"{texts[call.program]}({', '.join(own[name] for name in call.operands)})"
+        for call in calls
+    ]
+    title = "_".join(dict.fromkeys(call.program.name for call in calls))[:60]
+    while title in names:
+        title += "_"
+    return "\n".join([*names.values(), definition(title, parameters, [own[name] for name in results], statements)])
+
+
+def _named(program: Program, names: dict[str, str]) -> str:
+    """The name under which a definition is in ``names`` with its text; added if it is new."""
+    start = program.name
+    for number in range(1, len(names) + 2):
+        name = start if number == 1 else f"{start}_{number}"
+        text = program_text(replace(program, name=name))
+        if names.setdefault(name, text) == text:
+            return name
+    raise AssertionError(f"no name is left for {start}")

@@ -1,0 +1,74 @@
+"""``Preparation``: what becomes of a graph before it runs: rewriting, constants, kernels, memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tc.base.frozen import frozen
+from tc.graph.ir.graph import Graph
+from tc.graph.memory.plan import MemoryPlan, planned
+from tc.graph.partition.compose import composed
+from tc.graph.partition.partition import Partition, partition_of
+from tc.graph.rewrite.constants import folded
+from tc.graph.rewrite.engine import Applied, rewritten
+from tc.graph.rewrite.rule import Rule
+from tc.graph.rewrite.rules import RULES
+from tc.graph.run.execute import Execution
+
+
+@frozen
+class Settings:
+    """How graphs are prepared.
+
+    ``rules``: of rewriting, in the order in which they are tried; none, and nothing is rewritten.  ``fuse``: whether
+    calls share kernels.  ``in_place`` and ``reorder``: see ``tc.graph.memory.plan``.
+    ``arena``: intermediate values lie in one block of memory; otherwise each is allocated and freed.
+    """
+
+    target: str | None = None
+    rules: tuple[Rule, ...] = RULES
+    fuse: bool = True
+    in_place: bool = True
+    reorder: bool = True
+    arena: bool = True
+
+
+@frozen
+class Prepared:
+    """A graph before and after rewriting, how it is divided into kernels, and its memory."""
+
+    elaborated: Graph
+    rewritten: Graph
+    trace: tuple[Applied, ...]
+    partition: Partition
+    memory: MemoryPlan
+
+
+def prepared(graph: Graph, settings: Settings) -> Prepared:
+    """The plan of a graph, all of whose sizes are numbers.  Compiles only what depends on constants alone."""
+    changed, trace = simplified(graph, settings)
+    if settings.rules:
+        # What is constant now may be so for another rule.
+        changed, further = simplified(folded(changed, lambda part: _computed(part, settings)), settings)
+        changed, trace = folded(changed, lambda part: _computed(part, settings)), (*trace, *further)
+    partition = partition_of(changed) if settings.fuse else unfused(changed)
+    memory = planned(composed(changed, partition), in_place=settings.in_place, reorder=settings.reorder)
+    return Prepared(graph, changed, trace, partition, memory)
+
+
+def simplified(graph: Graph, settings: Settings) -> tuple[Graph, tuple[Applied, ...]]:
+    """The graph after rewriting, and what was rewritten."""
+    return rewritten(graph, settings.rules) if settings.rules else (graph, ())
+
+
+def unfused(graph: Graph) -> Partition:
+    """A kernel for each call."""
+    from tc.graph.ir.nodes import Call
+
+    return Partition(tuple((at,) for at, node in enumerate(graph.nodes) if isinstance(node, Call)))
+
+
+def _computed(graph: Graph, settings: Settings) -> Sequence[np.ndarray]:
+    return Execution(planned(composed(graph, partition_of(graph))), settings.target).run({})

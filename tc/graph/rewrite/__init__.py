@@ -1,0 +1,1 @@
+"""Rewriting: rules as data, and the worklist that applies them."""

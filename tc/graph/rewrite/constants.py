@@ -1,0 +1,64 @@
+"""Computes once what depends on constants alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from tc.graph.ir.graph import Graph
+from tc.graph.ir.nodes import Call, Host, View
+from tc.graph.ir.sizes import Dimension, elements
+
+Run: TypeAlias = Callable[[Graph], Sequence[np.ndarray]]
+
+# What is larger than this, and than the constants that it is made of, is made in each call: it would fill memory.
+MOST_BYTES: Final = 1 << 20
+
+
+def folded(graph: Graph, run: Run) -> Graph:
+    """The graph in which results of calls with constant operands are constants; ``run`` computes a graph's outputs."""
+    known = set(graph.constants)
+    wanted: dict[str, None] = {}
+    made: set[str] = set()
+    for node in graph.nodes:
+        if isinstance(node, Host) or not known.issuperset(node.operands):
+            constant = False
+        else:
+            constant = all(_is_worth_it(graph, node, name) for name in node.results)
+        if constant:
+            known.update(node.results)
+            made.update(node.results if isinstance(node, Call) else ())
+        else:
+            wanted |= dict.fromkeys(name for name in node.operands if name in known)
+    wanted |= dict.fromkeys(name for name in graph.outputs if name in known)
+    bases = tuple(dict.fromkeys(base for name in wanted if (base := _base(graph, name)) in made))
+    if not bases:
+        return graph
+    found = zip(bases, run(graph.needed(bases)), strict=True)
+    constants = {**graph.constants, **{name: np.ascontiguousarray(a).reshape(a.shape) for name, a in found}}
+    kept = tuple(node for node in graph.nodes if not set(node.results) & set(bases))
+    return replace(graph, nodes=kept, constants=constants).needed()
+
+
+def _base(graph: Graph, name: str) -> str:
+    """The value that a view looks at in the end."""
+    makers = graph.producers()
+    while isinstance(node := makers.get(name), View):
+        name = node.operand
+    return name
+
+
+def _is_worth_it(graph: Graph, node: Call | View, name: str) -> bool:
+    if isinstance(node, View):
+        return True
+    made = _bytes(graph, name)
+    held = [_bytes(graph, _base(graph, operand)) for operand in node.operands]
+    return made <= max(MOST_BYTES, *held, 0)
+
+
+def _bytes(graph: Graph, name: str) -> Dimension:
+    value = graph.values[name]
+    return elements(value.shape) * value.type.itemsize

@@ -1,0 +1,16 @@
+"""The rules, in the order in which they are tried."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tc.graph.rewrite.rule import Rule
+from tc.graph.rewrite.rules import algebra, convolutions, neutral, reductions, views
+
+RULES: Final[tuple[Rule, ...]] = (
+    *neutral.RULES,
+    *views.RULES,
+    *reductions.RULES,
+    *algebra.RULES,
+    *convolutions.RULES,
+)

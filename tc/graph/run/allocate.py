@@ -1,0 +1,52 @@
+"""``Allocating``: runs a plan without an arena: values are allocated when made, and freed after their last use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+
+from tc.graph.ir.nodes import View
+from tc.graph.memory.plan import MemoryPlan
+from tc.graph.memory.storage import bytes_of, last_uses
+from tc.graph.run.execute import Arrays, empty, result_of, step_of
+from tc.graph.run.kernels import compiled
+
+
+class Allocating:
+    """The nodes of a graph as steps in order.
+
+    ``peak``: the most bytes of intermediate values that a call has held at a time, as the plan says.
+    """
+
+    def __init__(self, plan: MemoryPlan, target: str | None) -> None:
+        self.plan: Final = plan
+        self.kernels: Final = compiled(plan, target)
+        self.peak = 0
+        self._steps: Final = [step_of(node, plan, self.kernels) for node in plan.graph.nodes]
+        last = last_uses(plan.graph, plan.storage.roots)
+        self._dead: Final = [
+            [name for name, end in last.items() if end == at and name in plan.offsets]
+            for at in range(len(plan.graph.nodes))
+        ]
+
+    def run(self, inputs: Mapping[str, np.ndarray]) -> tuple[np.ndarray, ...]:
+        """The outputs in order."""
+        plan, graph = self.plan, self.plan.graph
+        arrays: Arrays = {**graph.constants, **inputs}
+        held = 0
+        for node, step, dead in zip(graph.nodes, self._steps, self._dead, strict=True):
+            for name in node.results:
+                if isinstance(node, View):
+                    continue
+                root = plan.storage.roots[name]
+                arrays[name] = empty(graph.values[name]) if root == name else arrays[plan.storage.in_place[name]]
+                held += bytes_of(graph.values[name]) if name in plan.offsets else 0
+            self.peak = max(self.peak, held)
+            step(arrays)
+            for name in dead:
+                held -= bytes_of(graph.values[name])
+                for other in [own for own, root in plan.storage.roots.items() if root == name]:
+                    arrays.pop(other, None)
+        return tuple(result_of(plan, arrays, name) for name in graph.outputs)

@@ -1,0 +1,50 @@
+"""The oracle of graphs: every node by the reference of its comprehension, rounded to the type of its result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tc.base.types import ScalarType
+from tc.graph.ir.graph import Graph
+from tc.graph.ir.nodes import Call, Host, View
+from tc.graph.run.arrays import view_of
+from tc.graph.run.comprehensions import comprehension_of
+from tc.runtime.frameworks.numpy_arrays import numpy_dtype
+
+
+class Evaluation:
+    """A graph that the oracle runs."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    def run(self, inputs: Mapping[str, np.ndarray]) -> tuple[np.ndarray, ...]:
+        """The outputs in order."""
+        found = evaluate(self._graph, inputs)
+        return tuple(found[name] for name in self._graph.outputs)
+
+
+def evaluate(graph: Graph, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The outputs by name."""
+    arrays = {**graph.constants, **inputs}
+    for node in graph.nodes:
+        match node:
+            case Call():
+                found = comprehension_of(node.program).reference(*(arrays[name] for name in node.operands))
+                made = found if isinstance(found, tuple) else (found,)
+                for name, array in zip(node.results, made, strict=True):
+                    arrays[name] = _rounded(array, graph.values[name].type)
+            case View():
+                arrays[node.result] = view_of(
+                    arrays[node.operand], node, graph.values[node.operand], graph.values[node.result]
+                )
+            case Host():
+                arrays |= zip(node.results, node.function([arrays[name] for name in node.operands]), strict=True)
+    return {name: arrays[name] for name in graph.outputs}
+
+
+def _rounded(array: np.ndarray, type: ScalarType) -> np.ndarray:
+    with np.errstate(all="ignore"):  # what overflows is infinite, as in kernels
+        return np.asarray(array).astype(numpy_dtype(type))

@@ -1,0 +1,37 @@
+"""The kernels of a plan, compiled together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from tc.api.together import Wanted, compile_together
+from tc.graph.ir.nodes import Call
+from tc.graph.memory.plan import MemoryPlan
+from tc.graph.run.arrays import numbers
+from tc.graph.run.comprehensions import comprehension_of
+from tc.language.program.specialization import ArraySpec
+
+if TYPE_CHECKING:
+    from tc.dispatch.kernel import Kernel
+    from tc.graph.ir.values import Value
+
+
+def compiled(plan: MemoryPlan, target: str | None) -> Mapping[tuple[str, ...], Kernel]:
+    """The kernel of each call, by the names of its results."""
+    calls = [node for node in plan.graph.nodes if isinstance(node, Call)]
+    kernels = compile_together([_wanted(plan, call) for call in calls], target)
+    return {call.results: kernel for call, kernel in zip(calls, kernels, strict=True)}
+
+
+def _wanted(plan: MemoryPlan, call: Call) -> Wanted:
+    values, replaced = plan.graph.values, plan.storage.in_place
+    arguments = dict(zip(call.operands, call.program.arguments, strict=True))
+    results = zip(call.program.results, call.results, strict=True)
+    in_place = tuple((own, arguments[replaced[name]]) for own, name in results if name in replaced)
+    return Wanted(comprehension_of(call.program), tuple(_spec(values[name]) for name in call.operands), in_place)
+
+
+def _spec(value: Value) -> ArraySpec:
+    shape, steps = numbers(value.shape, value.name), numbers(value.steps, value.name)
+    return ArraySpec(shape, value.type, None if value.strides is None else steps)

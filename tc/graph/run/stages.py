@@ -1,0 +1,67 @@
+"""Runs a source: makes graphs of it for the shapes of a call, in stages where contents decide what comes next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Protocol, TypeAlias
+
+import numpy as np
+
+from tc.graph.ir.graph import Graph
+from tc.graph.ir.source import Demand, Request, Source
+from tc.runtime.frameworks.numpy_arrays import scalar_type_of
+
+
+class Runnable(Protocol):
+    """A graph that is ready to run."""
+
+    def run(self, inputs: Mapping[str, np.ndarray]) -> tuple[np.ndarray, ...]:
+        """The outputs of the graph in order."""
+
+
+Prepare: TypeAlias = Callable[[Graph], Runnable]
+# A stage that ends with a graph for the outputs, or with one for what is demanded.
+Stage: TypeAlias = "tuple[Runnable, Graph | Demand]"
+
+
+class Stages:
+    """Calls of a source; ``prepare`` compiles its graphs, each of them once."""
+
+    def __init__(self, source: Source, prepare: Prepare) -> None:
+        self._source = source
+        self._prepare = prepare
+        self._known: dict[object, Stage] = {}
+
+    def run(self, inputs: Mapping[str, np.ndarray], outputs: tuple[str, ...]) -> dict[str, np.ndarray]:
+        """The outputs by name."""
+        request = Request({name: array.shape for name, array in inputs.items()}, outputs)
+        arrays = dict(inputs)
+        while True:
+            ready, demand = self._stage(request)
+            found = ready.run(arrays)
+            if isinstance(demand, Graph):
+                return dict(zip(outputs, found, strict=True))
+            if demand.compute is None:
+                contents = dict(zip(demand.graph.outputs, found, strict=True))
+                request = replace(request, contents={**request.contents, **contents})
+                continue
+            made = demand.compute(found)
+            arrays |= made
+            specs = {name: (scalar_type_of(array.dtype, name), array.shape) for name, array in made.items()}
+            request = replace(request, computed={**request.computed, **specs})
+
+    def _stage(self, request: Request) -> Stage:
+        key = (
+            tuple(request.shapes.items()),
+            request.outputs,
+            tuple((name, array.dtype.str, array.shape, array.tobytes()) for name, array in request.contents.items()),
+            tuple(request.computed.items()),
+        )
+        if key not in self._known:
+            try:
+                graph = self._source.elaborate(request)
+                self._known[key] = self._prepare(graph), graph
+            except Demand as demand:
+                self._known[key] = self._prepare(demand.graph), demand
+        return self._known[key]

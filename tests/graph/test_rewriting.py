@@ -1,0 +1,235 @@
+"""Rules of rewriting: each is proven by random evaluation, can be switched off, and is in the trace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import tc
+import tc.graph
+import tc.graph.ir.views
+from tc.base.types import ScalarType
+from tc.graph.ir.builder import Builder
+from tc.graph.ir.graph import Graph
+from tc.graph.ir.nodes import Call
+from tc.graph.ir.values import Value
+from tc.graph.operators.joining import concatenated
+from tc.graph.operators.neural.convolution import convolution
+from tc.graph.operators.neural.normalizations import softmax
+from tc.graph.operators.neural.windows import Windows, explicit_window, spatial_sizes
+from tc.graph.operators.pointwise import Pointwise, pointwise
+from tc.graph.operators.reductions import reduced
+from tc.graph.rewrite.constants import folded
+from tc.graph.rewrite.engine import rewritten
+from tc.graph.rewrite.pattern import Any, Formula
+from tc.graph.rewrite.rule import Rule, always
+from tc.graph.rewrite.rules import RULES
+from tc.graph.run.evaluate import evaluate
+from tests.fuzz.graph_programs import drawn
+
+F = ScalarType.FLOAT32
+Make = Callable[[Builder, Value, Value], Value]
+
+
+def formula(expression: str, type: ScalarType = F) -> Callable[..., Value]:
+    def make(builder: Builder, *operands: Value) -> Value:
+        return pointwise(builder, "f", expression, list(operands), type)
+
+    return make
+
+
+def number(builder: Builder, value: float) -> Value:
+    return builder.constant(np.full((), value, np.float32))
+
+
+add, sub, mul, div = (formula(f"{{0}} {sign} {{1}}") for sign in "+-*/")
+power, neg, relu = formula("pow({0}, {1})"), formula("-{0}"), formula("max({0}, 0)")
+total = formula("{0}")
+
+
+def computed(builder: Builder, x: Value) -> Value:
+    """Something that a call makes."""
+    return formula("{0} * {0} + 1")(builder, x)
+
+
+def sums(builder: Builder, x: Value, *axes: int, keep: bool = False) -> Value:
+    return reduced(builder, "sum", x, axes, keep=keep)
+
+
+def halves(builder: Builder, x: Value) -> tuple[Value, Value]:
+    return builder.slice(x, [0, 0], [1, 1], [2, 5]), builder.slice(x, [2, 0], [1, 1], [1, 5])
+
+
+def convolved(builder: Builder, x: Value, groups: int = 1) -> Value:
+    """A convolution of x as one image with as many channels as it has rows; the weights are constant."""
+    image = builder.reshape(x, (1, 3, 5))
+    weights = np.random.default_rng(1).normal(size=(6, 3 // groups, 2)).astype(np.float32)
+    bias = builder.constant(np.arange(6, dtype=np.float32))
+    windows = Windows((explicit_window(spatial_sizes(1)[0], 2, 1, 1, 1, 0),))
+    return convolution(builder, image, builder.constant(weights), bias, windows, groups)
+
+
+def channels(builder: Builder) -> Value:
+    return builder.reshape(builder.constant(np.linspace(-1, 1, 6).astype(np.float32)), (6, 1))
+
+
+# For each rule, a graph of x and y, both of shape (3, 5), in which it applies.
+EXAMPLES: dict[str, Make] = {
+    "add zero": lambda b, x, y: add(b, x, number(b, 0)),
+    "add zero on the left": lambda b, x, y: add(b, number(b, 0), x),
+    "subtract zero": lambda b, x, y: sub(b, x, number(b, 0)),
+    "multiply by one": lambda b, x, y: mul(b, x, b.constant(np.ones((1, 5), np.float32))),
+    "multiply by one on the left": lambda b, x, y: mul(b, number(b, 1), x),
+    "divide by one": lambda b, x, y: div(b, x, number(b, 1)),
+    "power of one": lambda b, x, y: power(b, x, number(b, 1)),
+    "negated twice": lambda b, x, y: neg(b, neg(b, x)),
+    "not twice": lambda b, x, y: formula("!{0}", ScalarType.BOOL)(
+        b, formula("!{0}", ScalarType.BOOL)(b, formula("{0} > 0", ScalarType.BOOL)(b, x))
+    ),
+    "relu twice": lambda b, x, y: relu(b, relu(b, x)),
+    "abs twice": lambda b, x, y: formula("abs({0})")(b, formula("abs({0})")(b, x)),
+    "floor twice": lambda b, x, y: formula("floor({0})")(b, formula("floor({0})")(b, x)),
+    "ceil twice": lambda b, x, y: formula("ceil({0})")(b, formula("ceil({0})")(b, x)),
+    "cast to its own type": lambda b, x, y: total(b, x),
+    "cast there and back": lambda b, x, y: total(b, formula("{0}", ScalarType.FLOAT64)(b, x)),
+    "greatest of one": lambda b, x, y: formula("max({0}, {1})")(b, x, x),
+    "least of one": lambda b, x, y: formula("min({0}, {1})")(b, x, x),
+    "settled condition": lambda b, x, y: formula("{0} ? {1} : {2}")(b, b.constant(np.array([False])), x, y),
+    "reshape to the same": lambda b, x, y: b.view(x, tc.graph.ir.views.Reshape((3, 5))),
+    "permute to the same": lambda b, x, y: b.view(x, tc.graph.ir.views.Permute((0, 1))),
+    "slice of all": lambda b, x, y: b.view(x, tc.graph.ir.views.Slice((0, 0), (1, 1), (3, 5))),
+    "expand to the same": lambda b, x, y: b.view(x, tc.graph.ir.views.Expand((3, 5))),
+    "reinterpret as its own type": lambda b, x, y: b.view(x, tc.graph.ir.views.Reinterpret(F)),
+    "reshape twice": lambda b, x, y: b.reshape(b.reshape(x, (15,)), (5, 3)),
+    "permute twice": lambda b, x, y: b.permute(b.permute(b.reshape(x, (3, 5, 1)), (1, 2, 0)), (1, 2, 0)),
+    "slice twice": lambda b, x, y: b.slice(b.slice(x, [2, 0], [-1, 2], [3, 3]), [1, 1], [1, 1], [2, 2]),
+    "expand twice": lambda b, x, y: b.expand(b.expand(b.reshape(x, (3, 1, 5)), (3, 2, 5)), (4, 3, 2, 5)),
+    "reinterpret twice": lambda b, x, y: b.reinterpret(b.reinterpret(x, ScalarType.INT32), ScalarType.UINT32),
+    "permute of ones": lambda b, x, y: b.permute(b.reshape(x, (3, 1, 5)), (1, 0, 2)),
+    "pointwise before reshape": lambda b, x, y: relu(b, b.reshape(computed(b, x), (15,))),
+    "pointwise before permute": lambda b, x, y: relu(b, b.permute(computed(b, x), (1, 0))),
+    "pointwise of two before permute": lambda b, x, y: add(b, b.permute(x, (1, 0)), b.permute(y, (1, 0))),
+    "slice of a part": lambda b, x, y: b.slice(concatenated(b, [x, y], 0), [4, 1], [1, 2], [2, 2]),
+    "concatenation of slices": lambda b, x, y: concatenated(b, halves(b, x), 0),
+    "concatenation twice": lambda b, x, y: concatenated(b, [concatenated(b, [x, y], 1), x], 1),
+    "reduction over ones": lambda b, x, y: sums(b, b.reshape(x, (3, 1, 5)), 1),
+    "reduction of permute": lambda b, x, y: sums(b, b.permute(b.reshape(x, (3, 5, 1)), (1, 2, 0)), 0, 1),
+    "reduction of squeezed": lambda b, x, y: sums(b, b.reshape(x, (1, 3, 1, 5)), 0, 3),
+    "reduction twice": lambda b, x, y: sums(b, sums(b, x, 1), 0),
+    "square": lambda b, x, y: power(b, x, number(b, 2)),
+    "reciprocal of power": lambda b, x, y: power(b, x, number(b, -1)),
+    "add negated": lambda b, x, y: add(b, x, neg(b, y)),
+    "negated added": lambda b, x, y: add(b, neg(b, x), y),
+    "subtract negated": lambda b, x, y: sub(b, x, neg(b, y)),
+    "product of negated": lambda b, x, y: mul(b, neg(b, x), neg(b, y)),
+    "divide by a power of two": lambda b, x, y: div(b, x, number(b, 4)),
+    "scale and shift into weights": lambda b, x, y: formula("{0} * {1} + {2}")(
+        b, convolved(b, x, 3), channels(b), number(b, 2)
+    ),
+    "factor into weights": lambda b, x, y: mul(b, convolved(b, x), channels(b)),
+    "factor on the left into weights": lambda b, x, y: mul(b, channels(b), convolved(b, x, 3)),
+    "addend into bias": lambda b, x, y: add(b, convolved(b, x), channels(b)),
+    "addend on the left into bias": lambda b, x, y: add(b, number(b, 3), convolved(b, x)),
+    "logarithm of softmax": lambda b, x, y: formula("log({0})")(b, softmax(b, x, (1,))),
+    "divided by reciprocal": lambda b, x, y: mul(b, x, formula("1 / {0}")(b, y)),
+}
+
+
+def built(make: Make) -> Graph:
+    builder = Builder("example")
+    x, y = (builder.input(name, F, (3, 5)) for name in "xy")
+    return builder.finish([make(builder, x, y)])
+
+
+def test_every_rule_has_an_example() -> None:
+    assert [rule.name for rule in RULES if rule.name not in EXAMPLES] == []
+    assert len({rule.name for rule in RULES}) == len(RULES)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_a_rule_changes_no_result(rule: Rule) -> None:
+    graph = built(EXAMPLES[rule.name])
+    changed, trace = rewritten(graph, (rule,))
+    assert rule.name in {applied.rule for applied in trace}
+    assert rule.name not in {a.rule for a in rewritten(graph, [other for other in RULES if other is not rule])[1]}
+    random = np.random.default_rng(0)
+    for _ in range(20):
+        arrays = {name: random.normal(size=(3, 5)).astype(np.float32) * 3 for name in "xy"}
+        before, after = evaluate(graph, arrays), evaluate(changed, arrays)
+        np.testing.assert_allclose(after[changed.outputs[0]], before[graph.outputs[0]], rtol=3e-7, atol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_graphs_keep_their_results(seed: int) -> None:
+    case = drawn(seed)
+    changed, _ = rewritten(case.graph, RULES)
+    changed = folded(changed, lambda part: list(evaluate(part, {}).values()))
+    found = evaluate(changed, case.inputs)
+    for name, wanted in zip(changed.outputs, case.results, strict=True):
+        np.testing.assert_array_equal(found[name], wanted)
+
+
+def test_common_subexpressions_are_computed_once() -> None:
+    graph = built(lambda b, x, y: add(b, formula("exp({0})")(b, x), formula("exp({0})")(b, x)))
+    assert sum(isinstance(node, Call) for node in rewritten(graph, ())[0].nodes) == 2
+    assert sum(isinstance(node, Call) for node in rewritten(graph, (), share=False)[0].nodes) == 3
+
+
+def test_the_trace_says_what_was_replaced() -> None:
+    _, trace = rewritten(built(EXAMPLES["negated twice"]), RULES)
+    assert [str(applied) for applied in trace] == ["negated twice: f_Y_2 -> x"]
+
+
+def test_constants_are_computed_once() -> None:
+    graph = built(lambda b, x, y: add(b, x, formula("exp({0}) + 1")(b, number(b, 2))))
+    held = folded(graph, lambda part: list(evaluate(part, {}).values()))
+    assert len(held.nodes) == 1
+    (constant,) = held.constants.values()
+    np.testing.assert_allclose(constant, np.exp(np.float32(2)) + 1, rtol=1e-6)
+
+
+def test_large_constants_are_made_in_each_call() -> None:
+    def make(builder: Builder, x: Value, _: Value) -> Value:
+        wide = builder.expand(number(builder, 2), (1024, 1024, 3, 5))
+        return add(builder, x, formula("{0} + 1")(builder, wide))
+
+    graph = built(make)
+    assert folded(graph, lambda part: list(evaluate(part, {}).values())) == graph
+
+
+def test_rules_that_undo_each_other_are_stopped() -> None:
+    there = Rule(
+        "there",
+        Formula("{0} + {1}", (Any("x"), Any("y"))),
+        lambda b, m: b.apply(Pointwise("s", "{1} + {0}", F), m.values["x"], m.values["y"]),
+        always,
+        "",
+    )
+    back = Rule(
+        "back",
+        Formula("{1} + {0}", (Any("x"), Any("y"))),
+        lambda b, m: b.apply(Pointwise("s", "{0} + {1}", F), m.values["x"], m.values["y"]),
+        always,
+        "",
+    )
+    with pytest.raises(tc.GraphError, match="rewriting does not end: rules undo each other, among them"):
+        rewritten(built(add), (there, back))
+
+
+def test_a_rule_that_changes_a_shape_is_refused() -> None:
+    wrong = Rule("wrong", Formula("-{0}", (Any("x"),)), lambda b, m: b.reshape(m.values["x"], (15,)), always, "")
+    with pytest.raises(tc.GraphError, match=r"the rule `wrong` replaces `float32\(3, 5\) f_Y` by `float32\(15\) x"):
+        rewritten(built(lambda b, x, y: neg(b, x)), (wrong,))
+
+
+def test_a_model_is_rewritten_by_other_rules(capsys: pytest.CaptureFixture[str]) -> None:
+    model = tc.graph.Model.of(built(EXAMPLES["negated twice"]))
+    assert [applied.rule for applied in model.trace()] == ["negated twice"]
+    assert model.rewrite(()).trace() == ()
+    assert model.rewrite(RULES, trace=True).outputs == model.outputs
+    assert capsys.readouterr().err == "negated twice: f_Y_2 -> x\n"
+    x = np.ones((3, 5), np.float32)
+    for other in (model, model.rewrite(())):
+        np.testing.assert_array_equal(other(x, x), x)
