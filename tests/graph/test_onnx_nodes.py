@@ -116,6 +116,22 @@ def test_all_compiled(part: int) -> None:
         run(case, compiled=True)
 
 
+def test_every_module_of_rules_is_registered() -> None:
+    """A rule that no table has is never used."""
+    import importlib
+    import pkgutil
+
+    from tc.graph.onnx import operators
+    from tc.graph.onnx.operators import neural
+    from tc.graph.onnx.rules import RULES
+
+    known = set(map(id, RULES.values()))
+    for package in (operators, neural):
+        for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+            found = getattr(importlib.import_module(module.name), "RULES", {})
+            assert known.issuperset(map(id, found.values())), module.name
+
+
 def test_as_many_run_as_the_documents_say() -> None:
     """Loading alone says what is refused; the exact count is in the documents."""
     refused = 0

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Final
 
 import numpy as np
 
 from tc.base.errors import GraphError, TextError
+from tc.base.once import Once
 from tc.base.types import ScalarType
 from tc.graph.graphdef.fold import folded
 from tc.graph.graphdef.nodes import Input, NodeDef, Nodes
@@ -38,17 +38,26 @@ class GraphDefSource:
         self.name: Final = name
         self.nodes: Final = Nodes(graph)
         self._assignments: Final = Assignments(self.nodes)
+        # All nodes are looked at for these, which a call that names its outputs need not wait for.
+        self._inputs: Final[Once[None, tuple[Declared, ...]]] = Once()
+        self._outputs: Final[Once[None, tuple[str, ...]]] = Once()
 
-    @cached_property
+    @property
     def inputs(self) -> tuple[Declared, ...]:
         """Placeholders, and then variables."""
+        return self._inputs.get(None, self._find_inputs)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The nodes whose results no other node uses."""
+        return self._outputs.get(None, self._find_outputs)
+
+    def _find_inputs(self) -> tuple[Declared, ...]:
         kinds = (PLACEHOLDERS, VARIABLES)
         found = [name for kind in kinds for name in self.nodes if self.nodes.operator(name) in kind]
         return tuple(declared for name in found if (declared := self._declared(self.nodes[name])) is not None)
 
-    @cached_property
-    def outputs(self) -> tuple[str, ...]:
-        """The nodes whose results no other node uses."""
+    def _find_outputs(self) -> tuple[str, ...]:
         used = {operand.node for name in self.nodes for operand in self.nodes.inputs(name)}
         others = PLACEHOLDERS | VARIABLES | NOTHING
         return tuple(name for name in self.nodes if name not in used and self.nodes.operator(name) not in others)
