@@ -70,18 +70,27 @@ def _run(given: argparse.Namespace) -> None:
             _compile(given)
         case "proofs":
             _proofs(given)
-        case "overlapping":
-            _overlapping(given.rounds)
-        case "scaling":
-            _scaling(given)
-        case "cliffs":
-            _cliffs(given.kernels, given.shapes, given.seed)
+        case "overlapping" | "scaling" | "cliffs":
+            _sizes(given)
         case "apart" | "backward":
             _apart(given.command, given.rounds, given.kernels, given.target)
+        case "models":
+            _models(given.paths, given.threads, given.rounds)
         case "replay":
             _replay(given.recording)
         case _:
             _suite(given)
+
+
+def _sizes(given: argparse.Namespace) -> None:
+    """What depends on sizes, forms and numbers of threads."""
+    match given.command:
+        case "overlapping":
+            _overlapping(given.rounds)
+        case "scaling":
+            _scaling(given)
+        case _:
+            _cliffs(given.kernels, given.shapes, given.seed)
 
 
 def _suite(given: argparse.Namespace) -> None:
@@ -125,6 +134,21 @@ def _overlapping(rounds: int) -> None:
         late += [found.name] if found.ratio > MOST_RATIO else []
     if late:
         sys.exit(f"more than {MOST_RATIO} times as long in one statement: {', '.join(late)}")
+
+
+def _models(paths: Sequence[str], threads: int, rounds: int) -> None:
+    from benchmarks.apart import mean_line
+    from benchmarks.models import HEADER, DifferentError, Model, measure_models
+
+    print(HEADER, flush=True)
+    ratios = []
+    try:
+        for found in measure_models([Model.parse(path) for path in paths], threads, rounds):
+            print(found.line, flush=True)
+            ratios.append(found.ratio)
+    except DifferentError as error:
+        sys.exit(f"error: {error}")
+    print(mean_line(ratios))
 
 
 def _cliffs(names: tuple[str, ...], shapes: int, seed: int) -> None:

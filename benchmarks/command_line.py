@@ -78,6 +78,10 @@ def command_line() -> argparse.ArgumentParser:
         command.add_argument("--rounds", type=int, default=5, help="processes of each contender, in turns")
         places = ("cpu", "cuda")
         command.add_argument("--target", choices=places, default="cpu", help="cuda: beside PyTorch, without goals")
+    models = commands.add_parser("models", help="imported models beside onnxruntime, in processes apart")
+    models.add_argument("paths", nargs="+", help="files, with shapes of inputs as in model.onnx=1x3x224x224,1x10")
+    models.add_argument("--threads", type=int, default=2, help="of both")
+    models.add_argument("--rounds", type=int, default=2, help="of turns")
     replay = commands.add_parser("replay", help="searches of the suite once more, told what was recorded")
     replay.add_argument("--recording", type=Path, default=None, help="file of what they were told")
     return parser

@@ -71,7 +71,7 @@ ROOMS = {
     ),
     "graph.operators": room("base graph.ir", "numpy"),
     "graph.operators.neural": room("base graph.ir graph.operators"),
-    "graph.partition": room("base language.program language.text graph.ir graph.operators"),
+    "graph.partition": room("base language.program grammar language.text language.lower graph.ir graph.operators"),
     "graph.memory": room("base graph.ir graph.partition"),
     "cache.format": room("base", "sqlalchemy"),
     "cache.database": room("base cache.format", "sqlalchemy"),

@@ -122,6 +122,11 @@ class Model:
         """What becomes of the graph for these shapes, as text: rewriting, kernels, who computes what, memory."""
         return explained(prepared(self.graph(*shapes, **named), self._settings))
 
+    @property
+    def kernels(self) -> int:
+        """How many kernels the graphs have that were compiled so far."""
+        return sum(len(ready.kernels) for ready in self._stages.prepared if isinstance(ready, Execution | Allocating))
+
     def _compiled(self, graph: Graph) -> Runnable:
         plan, target = prepared(graph, self._settings).memory, self._settings.target
         return Execution(plan, target) if self._settings.arena else Allocating(plan, target)

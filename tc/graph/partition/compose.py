@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from tc.grammar.parser import parse
 from tc.graph.ir.builder import program_of
 from tc.graph.ir.graph import Graph
 from tc.graph.ir.nodes import Call, Node
 from tc.graph.ir.sizes import shape_text
 from tc.graph.operators.texts import definition
 from tc.graph.partition.partition import Partition
+from tc.language.lower.lower import lower_caller
 from tc.language.program.program import Program
 from tc.language.text.print_program import program_text
 
@@ -36,40 +39,44 @@ def _call_of(graph: Graph, group: Sequence[int], users: Mapping[str, list[Node]]
     results = tuple(
         name for name in made if name in graph.outputs or any(id(user) not in inside for user in users[name])
     )
-    text = text_of(graph, calls, operands, results)
+    text, callees = _caller(graph, calls, operands, results)
     origin = ", ".join(dict.fromkeys(call.origin for call in calls if call.origin))
-    return Call(program_of(text), operands, results, origin)
+    return Call(_program(text, tuple(callees.values())), operands, results, origin)
 
 
-def text_of(graph: Graph, calls: Sequence[Call], operands: Sequence[str], results: Sequence[str]) -> str:
-    """The definitions that are called, each once, and the one that calls them."""
-    names: dict[str, str] = {}
-    texts: dict[Program, str] = {}  # the name that each is called by
-    for call in calls:
-        if call.program not in texts:
-            texts[call.program] = _named(call.program, names)
+def _caller(
+    graph: Graph, calls: Sequence[Call], operands: Sequence[str], results: Sequence[str]
+) -> tuple[str, dict[str, Program]]:
+    """The text of a definition that calls those of a group, and these by the names under which it does."""
+    callees: dict[str, Program] = {}
+    called = [_named(call.program, callees) for call in calls]
     own = {name: f"x{number}" for number, name in enumerate(operands)}
     own |= {name: f"y{number}" for number, name in enumerate(results)}
     inner = (name for call in calls for name in call.results if name not in own)
     own |= {name: f"t{number}" for number, name in enumerate(inner)}
     parameters = [f"{graph.values[name].type}({shape_text(graph.values[name].shape)}) {own[name]}" for name in operands]
     statements = [
-        f"({', '.join(own[name] for name in call.results)}) = "
-        f"{texts[call.program]}({', '.join(own[name] for name in call.operands)})"
-        for call in calls
+        f"({', '.join(own[name] for name in call.results)}) = {name}({', '.join(own[name] for name in call.operands)})"
+        for call, name in zip(calls, called, strict=True)
     ]
     title = "_".join(dict.fromkeys(call.program.name for call in calls))[:60]
-    while title in names:
+    while title in callees:
         title += "_"
-    return "\n".join([*names.values(), definition(title, parameters, [own[name] for name in results], statements)])
+    return definition(title, parameters, [own[name] for name in results], statements), callees
 
 
-def _named(program: Program, names: dict[str, str]) -> str:
-    """The name under which a definition is in ``names`` with its text; added if it is new."""
-    start = program.name
+def _named(program: Program, names: dict[str, Program]) -> str:
+    """The name under which a program is in ``names``: its own, with a number if another one has that."""
     for number in range(1, len(names) + 2):
-        name = start if number == 1 else f"{start}_{number}"
-        text = program_text(replace(program, name=name))
-        if names.setdefault(name, text) == text:
+        name = program.name if number == 1 else f"{program.name}_{number}"
+        renamed = program if number == 1 else replace(program, name=name)
+        if names.setdefault(name, renamed) == renamed:
             return name
-    raise AssertionError(f"no name is left for {start}")
+    raise AssertionError(f"no name is left for {program.name}")
+
+
+@functools.lru_cache(maxsize=4096)
+def _program(text: str, callees: tuple[Program, ...]) -> Program:
+    """The program of the caller; its callees are lowered already, and only some must be again, with the whole text."""
+    found = lower_caller(parse(text), {program.name: program for program in callees}, text)
+    return found or program_of("\n".join([*map(program_text, callees), text]))

@@ -51,6 +51,11 @@ class Stages:
             specs = {name: (scalar_type_of(array.dtype, name), array.shape) for name, array in made.items()}
             request = replace(request, computed={**request.computed, **specs})
 
+    @property
+    def prepared(self) -> tuple[Runnable, ...]:
+        """What has been prepared so far, in order."""
+        return tuple(ready for ready, _ in self._known.values())
+
     def _stage(self, request: Request) -> Stage:
         key = (
             tuple(request.shapes.items()),

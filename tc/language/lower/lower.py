@@ -37,6 +37,31 @@ def lower_text(text: syntax.Text, source: str | None = None) -> dict[str, Progra
     return {name: program for name in definitions if (program := done[name]) is not None}
 
 
+def lower_caller(text: syntax.Text, callees: Mapping[str, Program], source: str | None = None) -> Program | None:
+    """The program of the only definition of a text, which calls definitions whose programs are known already.
+
+    None where a callee must be lowered again for it, as of halves that a caller holds in float32; or where something is
+    wrong: the whole text then says what.
+    """
+    (definition,) = text.definitions
+    report = Report()
+    expanded = expand_arg_reductions(definition, report)
+    used = called_names(expanded, dict.fromkeys((*callees, definition.name), expanded))
+
+    def inlined(name: str, held: Held) -> Program | None:
+        if held != AS_DECLARED:
+            raise _MissingError(name, held)
+        return callees[name]
+
+    known = frozenset((*callees, definition.name))
+    try:
+        return lower_definition(
+            expanded, {name: callees[name] for name in used}, known, source, AS_DECLARED, inlined, report
+        )
+    except _MissingError:
+        return None
+
+
 class _MissingError(Exception):
     """A definition is to be lowered for a caller that holds its halves in another way, before its caller is."""
 
