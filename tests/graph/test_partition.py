@@ -118,3 +118,14 @@ def test_kinds_of_programs() -> None:
     nodes = [node for node in builder.nodes_from(0) if isinstance(node, Call)]
     assert len(values) == 3
     assert [kind_of(node.program) for node in nodes] == [Kind.POINTWISE, Kind.POINTWISE, Kind.REDUCTION, Kind.MOVEMENT]
+
+
+def test_what_follows_a_product_joins_no_further_reduction() -> None:
+    """A maximum over windows beside the product that makes its elements would be computed between its tiles."""
+    builder = Builder("layer")
+    _, made = layer(builder)
+    active = pointwise(builder, "relu", "max({0}, 0)", [made])
+    assert calls(builder.finish([reduced(builder, "top", active, (1,), keep=False, operator="max=!")])) == [
+        "matmul_relu",
+        "top",
+    ]

@@ -1,7 +1,8 @@
 """``Partition``: which calls of a graph share a kernel.
 
 A call joins those that make its operands where that saves memory traffic and computes nothing twice: what is pointwise
-joins the kernel of its operand (an epilogue), and the kernel of its only user (a prologue).
+joins the kernel of its operand (an epilogue), and then, where no reduction came before it, the kernel of its only user
+(a prologue).
 """
 
 from __future__ import annotations
@@ -20,11 +21,15 @@ MOST_STATEMENTS: Final = 12
 
 @frozen
 class Edge:
-    """A value through which two calls may share a kernel: places of the nodes in the graph."""
+    """A value through which two calls may share a kernel: places of the nodes in the graph.
+
+    ``epilogue``: the consumer is pointwise; otherwise the producer is.
+    """
 
     producer: int
     consumer: int
     value: str
+    epilogue: bool
 
 
 @frozen
@@ -36,7 +41,13 @@ class Partition:
 
 
 def edges_of(graph: Graph) -> Iterator[Edge]:
-    """The edges that may join two calls, in the order of the consumers."""
+    """The edges that may join two calls, in the order of the consumers, epilogues first."""
+    found = list(_edges(graph))
+    yield from (edge for edge in found if edge.epilogue)
+    yield from (edge for edge in found if not edge.epilogue)
+
+
+def _edges(graph: Graph) -> Iterator[Edge]:
     makers = {result: at for at, node in enumerate(graph.nodes) for result in node.results}
     users = graph.users()
     for at, node in enumerate(graph.nodes):
@@ -46,7 +57,7 @@ def edges_of(graph: Graph) -> Iterator[Edge]:
             source = makers.get(name)
             producer = None if source is None else graph.nodes[source]
             if source is not None and isinstance(producer, Call) and _joins(graph, producer, node, name, users):
-                yield Edge(source, at, name)
+                yield Edge(source, at, name, kind_of(node.program) is Kind.POINTWISE)
 
 
 def _joins(graph: Graph, producer: Call, consumer: Call, name: str, users: Mapping[str, list[Node]]) -> bool:
@@ -71,7 +82,7 @@ def partition_of(graph: Graph, cuts: frozenset[Edge] = frozenset()) -> Partition
     joined = _Groups(graph)
     for edge in edges_of(graph):
         if edge not in cuts:
-            joined.join(edge.producer, edge.consumer)
+            joined.join(edge)
     return Partition(joined.groups(), cuts)
 
 
@@ -87,8 +98,10 @@ class _Groups:
             at: {makers[name] for name in node.operands if name in makers} for at, node in enumerate(graph.nodes)
         }
 
-    def join(self, producer: int, consumer: int) -> None:
-        first, second = self._of[producer], self._of[consumer]
+    def join(self, edge: Edge) -> None:
+        first, second = self._of[edge.producer], self._of[edge.consumer]
+        if not edge.epilogue and not self._is_pointwise(first):
+            return
         if first == second or self._statements(first) + self._statements(second) > MOST_STATEMENTS:
             return
         if self._leads_around(first, second):
@@ -97,6 +110,10 @@ class _Groups:
         self._needs[first] = (self._needs[first] | self._needs.pop(second)) - {first, second}
         for at in self._members[first]:
             self._of[at] = first
+
+    def _is_pointwise(self, group: int) -> bool:
+        nodes = (self._graph.nodes[at] for at in self._members[group])
+        return all(kind_of(node.program) is Kind.POINTWISE for node in nodes if isinstance(node, Call))
 
     def _statements(self, group: int) -> int:
         nodes = (self._graph.nodes[at] for at in self._members[group])
