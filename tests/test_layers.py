@@ -197,7 +197,7 @@ ROOMS = {
         "base language.program graph.ir graph.memory runtime.frameworks dispatch api",
         "numpy",
     ),
-    "graph.rewrite": room("base graph.ir graph.operators graph.run", "numpy"),
+    "graph.rewrite": room("base graph.ir graph.operators graph.partition graph.run", "numpy"),
     "graph.rewrite.rules": room("base graph.ir graph.operators graph.operators.neural graph.rewrite", "numpy"),
     "graph.onnx.tensors": room("base runtime.frameworks", "numpy onnx"),
     "graph.onnx.operation": room("base language.program graph.ir graph.onnx.tensors", "numpy onnx"),

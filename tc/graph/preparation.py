@@ -11,7 +11,7 @@ from tc.graph.ir.graph import Graph
 from tc.graph.memory.plan import MemoryPlan, planned
 from tc.graph.partition.compose import composed
 from tc.graph.partition.partition import Partition, partition_of
-from tc.graph.rewrite.constants import folded
+from tc.graph.rewrite.constants import folded, laid_out
 from tc.graph.rewrite.engine import Applied, rewritten
 from tc.graph.rewrite.rule import Rule
 from tc.graph.rewrite.rules import RULES
@@ -52,7 +52,7 @@ def prepared(graph: Graph, settings: Settings) -> Prepared:
     if settings.rules:
         # What is constant now may be so for another rule.
         changed, further = simplified(folded(changed, lambda part: _computed(part, settings)), settings)
-        changed, trace = folded(changed, lambda part: _computed(part, settings)), (*trace, *further)
+        changed, trace = laid_out(folded(changed, lambda part: _computed(part, settings))), (*trace, *further)
     partition = partition_of(changed) if settings.fuse else unfused(changed)
     memory = planned(composed(changed, partition), in_place=settings.in_place, reorder=settings.reorder)
     return Prepared(graph, changed, trace, partition, memory)

@@ -20,8 +20,9 @@ from tc.graph.operators.neural.convolution import convolution
 from tc.graph.operators.neural.normalizations import softmax
 from tc.graph.operators.neural.windows import Windows, explicit_window, spatial_sizes
 from tc.graph.operators.pointwise import Pointwise, pointwise
+from tc.graph.operators.products import product
 from tc.graph.operators.reductions import reduced
-from tc.graph.rewrite.constants import folded
+from tc.graph.rewrite.constants import folded, laid_out
 from tc.graph.rewrite.engine import rewritten
 from tc.graph.rewrite.pattern import Any, Formula
 from tc.graph.rewrite.rule import Rule, always
@@ -188,6 +189,21 @@ def test_constants_are_computed_once() -> None:
     assert len(held.nodes) == 1
     (constant,) = held.constants.values()
     np.testing.assert_allclose(constant, np.exp(np.float32(2)) + 1, rtol=1e-6)
+
+
+def test_reductions_read_constants_that_lie_in_order() -> None:
+    def make(builder: Builder, x: Value, _: Value) -> Value:
+        weights = builder.constant(np.arange(10, dtype=np.float32).reshape(2, 5))
+        return product(builder, x, builder.permute(weights, (1, 0)))
+
+    graph = built(make)
+    held = laid_out(graph)
+    (constant,) = held.constants.values()
+    assert constant.shape == (5, 2)
+    assert constant.flags.c_contiguous
+    assert len(held.nodes) == 1
+    arrays = {name: np.ones((3, 5), np.float32) for name in "xy"}
+    np.testing.assert_array_equal(evaluate(held, arrays)[held.outputs[0]], evaluate(graph, arrays)[graph.outputs[0]])
 
 
 def test_large_constants_are_made_in_each_call() -> None:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
 import numpy as np
 
 from tc.graph.ir.graph import Graph
-from tc.graph.ir.nodes import Call, Host, View
+from tc.graph.ir.nodes import Call, Host, Node, View
 from tc.graph.ir.sizes import Dimension, elements
+from tc.graph.ir.values import Value
+from tc.graph.partition.kinds import Kind, kind_of
+from tc.graph.run.arrays import view_of
 
 Run: TypeAlias = Callable[[Graph], Sequence[np.ndarray]]
 
+# Views of constants that take more are not copied: they would fill memory.
+MOST_COPIED: Final = 1 << 28
 # What is larger than this, and than the constants that it is made of, is made in each call: it would fill memory.
 MOST_BYTES: Final = 1 << 20
 
@@ -41,6 +46,36 @@ def folded(graph: Graph, run: Run) -> Graph:
     constants = {**graph.constants, **{name: np.ascontiguousarray(a).reshape(a.shape) for name, a in found}}
     kept = tuple(node for node in graph.nodes if not set(node.results) & set(bases))
     return replace(graph, nodes=kept, constants=constants).needed()
+
+
+def laid_out(graph: Graph) -> Graph:
+    """The graph in which reductions read constants that lie in order: views of such are copied once."""
+    makers, constants = graph.producers(), dict(graph.constants)
+    wanted = dict.fromkeys(
+        name
+        for node in graph.nodes
+        if isinstance(node, Call) and kind_of(node.program) is Kind.REDUCTION
+        for name in node.operands
+        if not graph.values[name].is_contiguous and _base(graph, name) in constants
+    )
+    copied: dict[str, Value] = {}
+    for name in wanted:
+        if not _bytes(graph, name) <= MOST_COPIED:
+            continue
+        array = _viewed(graph, name, makers)
+        constants[name] = np.ascontiguousarray(array).reshape(array.shape)
+        copied[name] = replace(graph.values[name], strides=None)
+    kept = tuple(node for node in graph.nodes if not copied.keys() & set(node.results))
+    values = {**graph.values, **copied}
+    return replace(graph, nodes=kept, constants=constants, values=values).needed() if copied else graph
+
+
+def _viewed(graph: Graph, name: str, makers: Mapping[str, Node]) -> np.ndarray:
+    """A constant, or a view of one."""
+    node = makers.get(name)
+    if not isinstance(node, View):
+        return graph.constants[name]
+    return view_of(_viewed(graph, node.operand, makers), node, graph.values[node.operand], graph.values[name])
 
 
 def _base(graph: Graph, name: str) -> str:
