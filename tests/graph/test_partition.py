@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tc.base.types import ScalarType
-from tc.graph.ir.builder import Builder
+from tc.graph.ir.builder import Builder, program_of
 from tc.graph.ir.graph import Graph
 from tc.graph.ir.nodes import Call
 from tc.graph.ir.values import Value
@@ -19,6 +19,7 @@ from tc.graph.partition.compose import composed
 from tc.graph.partition.kinds import Kind, kind_of
 from tc.graph.partition.partition import MOST_STATEMENTS, edges_of, partition_of
 from tc.graph.run.evaluate import evaluate
+from tc.language.text.print_program import program_text
 from tests.fuzz.graph_programs import drawn
 
 F = ScalarType.FLOAT32
@@ -129,3 +130,35 @@ def test_what_follows_a_product_joins_no_further_reduction() -> None:
         "matmul_relu",
         "top",
     ]
+
+
+def test_a_sum_of_two_products_joins_one_of_them() -> None:
+    builder = Builder("residual")
+    x, w = builder.input("x", F, (8, 16)), builder.input("w", F, (16, 4))
+    both = pointwise(builder, "add", "{0} + {1}", [product(builder, x, w), product(builder, x, w)])
+    assert calls(builder.finish([both])) == ["matmul_add", "matmul"] or calls(builder.finish([both])) == [
+        "matmul",
+        "matmul_add",
+    ]
+
+
+def test_results_take_the_place_of_what_ends_with_them() -> None:
+    builder = Builder("layer")
+    _, made = layer(builder)
+    shifted = pointwise(builder, "add", "{0} + {1}", [made, builder.input("b", F, (4,))])
+    graph = builder.finish([pointwise(builder, "relu", "max({0}, 0)", [shifted])])
+    (call,) = composed(graph, partition_of(graph)).nodes
+    assert isinstance(call, Call)
+    assert [statement.target for statement in call.program.statements] == ["y0", "y0", "y0"]
+    text = program_text(call.program)
+    assert program_text(program_of(text)) == text
+
+
+def test_what_is_used_later_keeps_its_place() -> None:
+    builder = Builder("layer")
+    _, made = layer(builder)
+    half = pointwise(builder, "half", "{0} / 2", [made])
+    graph = builder.finish([pointwise(builder, "add", "{0} + {1}", [half, made])])
+    (call,) = composed(graph, partition_of(graph)).nodes
+    assert isinstance(call, Call)
+    assert [statement.target for statement in call.program.statements] == ["t0", "y0", "y0"]

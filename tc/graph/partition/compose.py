@@ -12,6 +12,7 @@ from tc.graph.ir.graph import Graph
 from tc.graph.ir.nodes import Call, Node
 from tc.graph.ir.sizes import shape_text
 from tc.graph.operators.texts import definition
+from tc.graph.partition.merge import merged
 from tc.graph.partition.partition import Partition
 from tc.language.lower.lower import lower_caller
 from tc.language.program.program import Program
@@ -79,4 +80,4 @@ def _named(program: Program, names: dict[str, Program]) -> str:
 def _program(text: str, callees: tuple[Program, ...]) -> Program:
     """The program of the caller; its callees are lowered already, and only some must be again, with the whole text."""
     found = lower_caller(parse(text), {program.name: program for program in callees}, text)
-    return found or program_of("\n".join([*map(program_text, callees), text]))
+    return merged(found or program_of("\n".join([*map(program_text, callees), text])))

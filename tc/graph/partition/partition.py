@@ -102,6 +102,9 @@ class _Groups:
         first, second = self._of[edge.producer], self._of[edge.consumer]
         if not edge.epilogue and not self._is_pointwise(first):
             return
+        # Two reductions beside each other would share tiles that fit neither.
+        if edge.epilogue and not self._is_pointwise(first) and not self._is_pointwise(second):
+            return
         if first == second or self._statements(first) + self._statements(second) > MOST_STATEMENTS:
             return
         if self._leads_around(first, second):
