@@ -52,15 +52,17 @@ def prepared(graph: Graph, settings: Settings) -> Prepared:
     if settings.rules:
         # What is constant now may be so for another rule.
         changed, further = simplified(folded(changed, lambda part: _computed(part, settings)), settings)
-        changed, trace = laid_out(folded(changed, lambda part: _computed(part, settings))), (*trace, *further)
+        changed, last = simplified(folded(changed, lambda part: _computed(part, settings)), settings, late=True)
+        changed, trace = laid_out(changed), (*trace, *further, *last)
     partition = partition_of(changed) if settings.fuse else unfused(changed)
     memory = planned(composed(changed, partition), in_place=settings.in_place, reorder=settings.reorder)
     return Prepared(graph, changed, trace, partition, memory)
 
 
-def simplified(graph: Graph, settings: Settings) -> tuple[Graph, tuple[Applied, ...]]:
-    """The graph after rewriting, and what was rewritten."""
-    return rewritten(graph, settings.rules) if settings.rules else (graph, ())
+def simplified(graph: Graph, settings: Settings, *, late: bool = False) -> tuple[Graph, tuple[Applied, ...]]:
+    """The graph after rewriting, and what was rewritten.  ``late``: also by the rules that come last."""
+    rules = [rule for rule in settings.rules if late or not rule.late]
+    return rewritten(graph, rules) if settings.rules else (graph, ())
 
 
 def unfused(graph: Graph) -> Partition:

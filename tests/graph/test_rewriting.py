@@ -134,6 +134,8 @@ EXAMPLES: dict[str, Make] = {
     "addend into bias": lambda b, x, y: add(b, convolved(b, x), channels(b)),
     "addend on the left into bias": lambda b, x, y: add(b, number(b, 3), convolved(b, x)),
     "logarithm of softmax": lambda b, x, y: formula("log({0})")(b, softmax(b, x, (1,))),
+    "literals": lambda b, x, y: formula("{0} * {2} - {1}")(b, x, y, number(b, 2.5)),
+    "formula of a formula": lambda b, x, y: add(b, formula("{0} * {1}")(b, x, y), x),
     "divided by reciprocal": lambda b, x, y: mul(b, x, formula("1 / {0}")(b, y)),
 }
 

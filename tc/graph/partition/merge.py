@@ -41,6 +41,8 @@ def _pair(program: Program) -> tuple[str, str] | None:
         for read in reads_in(statement.value):
             own = tensors[read.tensor]
             ends = own.role is Role.TEMPORARY and not any(touches(s, own.name) for s in later)
+            # What another statement reads in between would be an earlier value of the result.
+            ends = ends and all(s.target == own.name or not touches(s, own.name) for s in program.statements[:at])
             if ends and _alike(own, tensors[statement.target]) and _in_place(statement, own.name):
                 return own.name, statement.target
     return None

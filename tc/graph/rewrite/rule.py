@@ -21,10 +21,14 @@ def always(_match: Match) -> bool:
 
 @frozen
 class Rule:
-    """``name: pattern -> replacement if condition``.  ``meaning`` says it in words, as the documents list it."""
+    """``name: pattern -> replacement if condition``.  ``meaning`` says it in words, as the documents list it.
+
+    ``late``: it is tried when no other rule applies any more, and what is constant is computed.
+    """
 
     name: str
     pattern: Pattern
     replacement: Replacement
     condition: Callable[[Match], bool]
     meaning: str
+    late: bool = False

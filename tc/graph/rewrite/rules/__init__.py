@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tc.graph.rewrite.rule import Rule
-from tc.graph.rewrite.rules import algebra, convolutions, neutral, reductions, views
+from tc.graph.rewrite.rules import algebra, convolutions, formulas, neutral, reductions, views
 
 RULES: Final[tuple[Rule, ...]] = (
     *neutral.RULES,
@@ -13,4 +13,5 @@ RULES: Final[tuple[Rule, ...]] = (
     *reductions.RULES,
     *algebra.RULES,
     *convolutions.RULES,
+    *formulas.RULES,
 )
