@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tc.base.errors import GraphError
 from tc.base.frozen import frozen
 from tc.graph.ir.graph import Graph
+from tc.graph.ir.sizes import shape_text
 from tc.graph.memory.plan import MemoryPlan, planned
 from tc.graph.partition.compose import composed
 from tc.graph.partition.partition import Partition, partition_of
@@ -47,7 +49,11 @@ class Prepared:
 
 
 def prepared(graph: Graph, settings: Settings) -> Prepared:
-    """The plan of a graph, all of whose sizes are numbers.  Compiles only what depends on constants alone."""
+    """The plan of a graph.  Compiles only what depends on constants alone.
+
+    GraphError where a size is open.
+    """
+    _require_numbers(graph)
     changed, trace = simplified(graph, settings)
     if settings.rules:
         # What is constant now may be so for another rule.
@@ -57,6 +63,14 @@ def prepared(graph: Graph, settings: Settings) -> Prepared:
     partition = partition_of(changed) if settings.fuse else unfused(changed)
     memory = planned(composed(changed, partition), in_place=settings.in_place, reorder=settings.reorder)
     return Prepared(graph, changed, trace, partition, memory)
+
+
+def _require_numbers(graph: Graph) -> None:
+    for value in graph.values.values():
+        if not all(isinstance(extent, int) for extent in value.shape):
+            raise GraphError(
+                f"`{value.name}` has the open shape ({shape_text(value.shape)}); give shapes of the inputs"
+            )
 
 
 def simplified(graph: Graph, settings: Settings, *, late: bool = False) -> tuple[Graph, tuple[Applied, ...]]:

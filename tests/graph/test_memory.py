@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pytest
@@ -36,15 +36,14 @@ def random_tasks(chosen: random.Random, count: int) -> Tasks:
     return Tasks(tuple(tasks), tuple(chosen.randint(1, 9) for _ in range(count)), kept)
 
 
-def orders(tasks: Tasks) -> list[tuple[int, ...]]:
+def orders(tasks: Tasks, before: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
     """All orders in which each task comes after what it needs."""
-    needs = tasks.needs()
-    found = []
-    for order in itertools.permutations(range(len(needs))):
-        places = {number: place for place, number in enumerate(order)}
-        if all(places[before] < places[number] for number, found in enumerate(needs) for before in found):
-            found.append(order)
-    return found
+    needs, done = tasks.needs(), set(before)
+    if len(done) == len(needs):
+        yield before
+    for number, needed in enumerate(needs):
+        if number not in done and needed <= done:
+            yield from orders(tasks, (*before, number))
 
 
 def is_order(tasks: Tasks, order: Sequence[int]) -> bool:

@@ -66,6 +66,24 @@ def test_open_sizes_are_printed() -> None:
     )
 
 
+def test_plans_and_explanations_are_for_numbers() -> None:
+    loaded = tc.graph.load(model())
+    with pytest.raises(tc.GraphError, match=r"`x` has the open shape \(N, 3\); give shapes of the inputs"):
+        loaded.explain()
+    explained = loaded.explain((4, 3))
+    assert "matmul_relu" in explained
+    assert "nothing is computed by the host" in explained
+    assert loaded.plan(x=(4, 3)).arena >= 0
+    with pytest.raises(tc.GraphError, match="the model does not declare the shape of `x`; name it"):
+        tc.graph.load(without_shape()).graph()
+
+
+def without_shape() -> ModelProto:
+    found = model()
+    found.graph.input[0].type.tensor_type.ClearField("shape")
+    return found
+
+
 def test_onnx_backend() -> None:
     (found,) = onnx_backend.prepare(model()).run([X])
     np.testing.assert_array_equal(found, Y)
