@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tc.api.available import target_of_call
+from tc.api.candidates import Candidates
 from tc.api.derivatives import Derivatives
 from tc.api.followed import Following
 from tc.api.kernels import Kernels
@@ -441,17 +442,6 @@ class Pair(NamedTuple):
     forward: Comprehension
     backward: Comprehension
     kept: tuple[str, ...]
-
-
-class Candidates:
-    """Kernels of one definition for the same arguments: dependences and schedules are computed once for all of them."""
-
-    def __init__(self, make: Callable[[str | None, Options | None], Kernel]) -> None:
-        self._make = make
-
-    def compile(self, options: Options | None = None, *, target: str | None = None) -> Kernel:
-        """The kernel with these options."""
-        return self._make(target, options)
 
 
 def _device_of(bound: Arguments) -> int | None:

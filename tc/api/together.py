@@ -6,7 +6,7 @@ import multiprocessing
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from typing import TYPE_CHECKING, Final
 
 from tc.api.available import target_of_call
@@ -71,7 +71,7 @@ def _built(program: Program, signature: Signature, target: Target) -> Executable
     return Comprehension.of(program).kernels.built(signature, target)
 
 
-def _counted(futures: Iterator, count: int, *, shown: bool) -> Iterator:  # type: ignore[type-arg]  # of any results
+def _counted(futures: Iterator[Future[Executable]], count: int, *, shown: bool) -> Iterator[Future[Executable]]:
     """The futures, with a line now and then that says how many there were."""
     said = time.monotonic()
     for number, future in enumerate(futures, 1):

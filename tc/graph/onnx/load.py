@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,9 +39,5 @@ def source_of(model: ModelProto, folder: Path | None = None) -> OnnxSource:
 
 def onnx_package(place: str) -> None:
     """GraphError where the ``onnx`` package is not installed."""
-    try:
-        import onnx  # noqa: F401  # whether it is there
-    except ImportError:
-        raise GraphError(
-            f"{place} is read with the package `onnx`: pip install 'tensor-comprehensions[onnx]'"
-        ) from None
+    if find_spec("onnx") is None:
+        raise GraphError(f"{place} is read with the package `onnx`: pip install 'tensor-comprehensions[onnx]'")

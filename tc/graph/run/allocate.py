@@ -9,7 +9,7 @@ import numpy as np
 
 from tc.graph.ir.nodes import View
 from tc.graph.memory.plan import MemoryPlan
-from tc.graph.memory.storage import bytes_of, last_uses
+from tc.graph.memory.storage import last_uses
 from tc.graph.run.execute import Arrays, empty, result_of, step_of
 from tc.graph.run.kernels import compiled
 
@@ -17,7 +17,7 @@ from tc.graph.run.kernels import compiled
 class Allocating:
     """The nodes of a graph as steps in order.
 
-    ``peak``: the most bytes of intermediate values that a call has held at a time, as the plan says.
+    ``peak``: the most bytes of arrays of intermediate values that a call has held at a time.
     """
 
     def __init__(self, plan: MemoryPlan, target: str | None) -> None:
@@ -42,11 +42,11 @@ class Allocating:
                     continue
                 root = plan.storage.roots[name]
                 arrays[name] = empty(graph.values[name]) if root == name else arrays[plan.storage.in_place[name]]
-                held += bytes_of(graph.values[name]) if name in plan.offsets else 0
+                held += arrays[name].nbytes if name in plan.offsets else 0
             self.peak = max(self.peak, held)
             step(arrays)
             for name in dead:
-                held -= bytes_of(graph.values[name])
+                held -= arrays[name].nbytes
                 for other in [own for own, root in plan.storage.roots.items() if root == name]:
                     arrays.pop(other, None)
         return tuple(result_of(plan, arrays, name) for name in graph.outputs)
