@@ -242,9 +242,13 @@ class TileCosts:
         return lane not in self.guarded and position in self.copied[lane] and not self._skips(position, lane)
 
     def _skips(self, position: int, lane: str) -> bool:
-        """Whether lanes read every second element or less, in a window of many steps or in none: copies keep gaps."""
+        """Whether lanes read every second element or less, in a window of many steps or in none: copies keep gaps.
+
+        In short windows, too, where other loops may have the lanes, for which an element is the same: they broadcast it.
+        """
         steps = self.read_strides[position]
-        if lane in self.gaps[position] and lane not in self.windows[position]:
+        shared = any(steps[name] == 0 and self.extents[name] >= self.width for name in self.independent)
+        if lane in self.gaps[position] and (shared or lane not in self.windows[position]):
             return True
         inside = (name for name in self.reduced if 0 < abs(steps[name] or 0) < abs(steps[lane] or 0))
         return lane in self.windows[position] and any(self.extents[name] > _SHORT_WINDOW for name in inside)
