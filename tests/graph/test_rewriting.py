@@ -72,6 +72,15 @@ def convolved(builder: Builder, x: Value, groups: int = 1) -> Value:
     return convolution(builder, image, builder.constant(weights), bias, windows, groups)
 
 
+def images(builder: Builder, x: Value) -> Value:
+    """A convolution of 64 images that are multiples of x, large enough for transformed rows to pay."""
+    factors = builder.constant(np.random.default_rng(2).normal(size=(1, 64, 15, 12)).astype(np.float32))
+    made = formula("{0} * {1}")(builder, builder.reshape(x, (1, 1, 15, 1)), factors)
+    weights = np.random.default_rng(1).normal(size=(64, 64, 3, 3)).astype(np.float32) / 24
+    windows = Windows(tuple(explicit_window(size, 3, 1, 1, 1, 1) for size in spatial_sizes(2)))
+    return convolution(builder, made, builder.constant(weights), None, windows)
+
+
 def channels(builder: Builder) -> Value:
     return builder.reshape(builder.constant(np.linspace(-1, 1, 6).astype(np.float32)), (6, 1))
 
@@ -136,8 +145,11 @@ EXAMPLES: dict[str, Make] = {
     "logarithm of softmax": lambda b, x, y: formula("log({0})")(b, softmax(b, x, (1,))),
     "literals": lambda b, x, y: formula("{0} * {2} - {1}")(b, x, y, number(b, 2.5)),
     "formula of a formula": lambda b, x, y: add(b, formula("{0} * {1}")(b, x, y), x),
+    "minimal filtering": lambda b, x, y: images(b, x),
     "divided by reciprocal": lambda b, x, y: mul(b, x, formula("1 / {0}")(b, y)),
 }
+# Errors of results of about 1, where a rule computes them in another way.
+ROUNDS = {"minimal filtering": 3e-5}
 
 
 def built(make: Make) -> Graph:
@@ -158,10 +170,11 @@ def test_a_rule_changes_no_result(rule: Rule) -> None:
     assert rule.name in {applied.rule for applied in trace}
     assert rule.name not in {a.rule for a in rewritten(graph, [other for other in RULES if other is not rule])[1]}
     random = np.random.default_rng(0)
+    error = ROUNDS.get(rule.name, 1e-6)
     for _ in range(20):
         arrays = {name: random.normal(size=(3, 5)).astype(np.float32) * 3 for name in "xy"}
         before, after = evaluate(graph, arrays), evaluate(changed, arrays)
-        np.testing.assert_allclose(after[changed.outputs[0]], before[graph.outputs[0]], rtol=3e-7, atol=1e-6)
+        np.testing.assert_allclose(after[changed.outputs[0]], before[graph.outputs[0]], rtol=3e-7, atol=error)
 
 
 @pytest.mark.parametrize("seed", range(60))

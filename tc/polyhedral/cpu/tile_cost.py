@@ -244,7 +244,7 @@ class TileCosts:
     def _skips(self, position: int, lane: str) -> bool:
         """Whether lanes read every second element or less, in a window of many steps or in none: copies keep gaps.
 
-        In short windows, too, where other loops may have the lanes, for which an element is the same: they broadcast it.
+        In short windows, too, where other loops may have the lanes, all of which read the same element.
         """
         steps = self.read_strides[position]
         shared = any(steps[name] == 0 and self.extents[name] >= self.width for name in self.independent)

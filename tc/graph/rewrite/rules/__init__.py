@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tc.graph.rewrite.rule import Rule
-from tc.graph.rewrite.rules import algebra, convolutions, formulas, neutral, reductions, views
+from tc.graph.rewrite.rules import algebra, convolutions, formulas, minimal_filtering, neutral, reductions, views
 
 RULES: Final[tuple[Rule, ...]] = (
     *neutral.RULES,
@@ -14,4 +14,5 @@ RULES: Final[tuple[Rule, ...]] = (
     *algebra.RULES,
     *convolutions.RULES,
     *formulas.RULES,
+    *minimal_filtering.RULES,
 )
