@@ -62,6 +62,8 @@ def direct(graph: Graph, x: np.ndarray, pads: tuple[int, ...]) -> np.ndarray:
         ((1, 128, 9, 11), 130, (3, 1), (0, 0, 0, 0)),
         ((1, 64, 14, 20), 64, (3, 5), (2, 2, 2, 2)),
         ((1, 64, 30, 15), 64, (3, 2), (0, 1, 3, 0)),
+        ((2, 96, 61, 1), 128, (5, 1), (2, 0, 1, 0)),
+        ((1, 96, 60, 1), 128, (3, 1), (0, 0, 0, 0)),
     ],
 )
 def test_results_are_those_of_the_sum(
@@ -83,7 +85,7 @@ def test_results_are_those_of_the_sum(
     [
         ((1, 3, 56, 56), 64, (3, 3)),  # short sums: transforms take longer than they save
         ((1, 64, 56, 56), 64, (1, 1)),
-        ((1, 64, 56, 56), 64, (5, 5)),  # large coefficients
+        ((1, 64, 56, 56), 64, (7, 7)),  # large coefficients
         ((1, 64, 3, 3), 64, (3, 3)),  # a single row
         ((1, 0, 14, 14), 64, (3, 3)),
     ],

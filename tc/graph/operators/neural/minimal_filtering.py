@@ -18,7 +18,7 @@ import numpy as np
 from tc.base.frozen import frozen
 from tc.graph.ir.builder import Builder
 from tc.graph.ir.values import Value
-from tc.graph.operators.neural.windows import offset, where
+from tc.graph.operators.neural.windows import offset
 from tc.graph.operators.texts import definition
 
 # Where polynomials are evaluated; the last point is at infinity.  Small ones keep the transforms exact in binary.
@@ -111,16 +111,41 @@ class Filtering:
     def build(self, builder: Builder, x: Value, weights: np.ndarray, bias: Value | None) -> Value:
         """The convolution with these weights, and a bias (F) if there is one."""
         found, type = transforms(self.m, self.weights[2]), weights.dtype
-        transformed = np.einsum("pr,fcrs->pfcs", found.weights, weights.astype(np.float64))
-        read = [builder.constant(array.astype(type), "transform") for array in (found.image, found.back)]
-        rows, width = self.padded
+        transformed = np.einsum("pr,fcrs->pfcs", found.weights, weights.astype(np.float64)).astype(type)
+        image, back = (builder.constant(array.astype(type), "transform") for array in (found.image, found.back))
+        last = [] if bias is None else [bias]
+        if self.padded[1] == 1:
+            return self._sequence(builder, x, image, back, transformed[:, :, :, 0], last)
+        return self._rows(builder, x, image, back, transformed, last)
+
+    def _rows(
+        self, builder: Builder, x: Value, image: Value, back: Value, weights: np.ndarray, bias: list[Value]
+    ) -> Value:
+        """Columns are innermost, and rows lie end to end: the products are a convolution along them."""
+        n, m, (rows, width) = self.products, self.m, self.padded
         padded = x if (rows, width) == self.image[2:] else builder.call(self._padding(x), x)[0]
-        (lines,) = builder.call(self._transform(x), padded, read[0])
-        count, channels = self.image[:2]
-        flat = builder.reshape(lines, (count, self.products, channels, self.groups * width))
-        (sums,) = builder.call(self._products(x), flat, builder.constant(transformed.astype(type), "weights"))
-        operands = [sums, read[1]] + ([] if bias is None else [bias])
-        return builder.call(self._back(x, biased=bias is not None), *operands)[0]
+        type = x.type
+        (lines,) = builder.call(
+            f"""def filter_rows({type}(N,C,{rows},W) P, {type}({n},{n}) B) -> (V) {{
+    V(n, p, c, i, w) +=! B(p, a) * P(n, c, {m} * i + a, w) where i in 0:{self.groups}
+}}""",
+            padded,
+            image,
+        )
+        flat = builder.reshape(lines, (self.image[0], n, self.image[1], self.groups * width))
+        (sums,) = builder.call(
+            f"""def conv({type}(N,{n},C,L) V, {type}({n},F,C,{self.weights[3]}) K) -> (M) {{
+    M(n, p, f, l) +=! V(n, p, c, l + s) * K(p, f, c, s)
+}}""",
+            flat,
+            builder.constant(weights, "weights"),
+        )
+        (height, inner) = self.result
+        # Columns between two rows that lie end to end are left out.
+        place = f"M(n, p, f, {width} * (h / {m}) + w)"
+        statements = [f"Y(n, f, h, w) +=! A(h % {m}, p) * {place} where h in 0:{height}, w in 0:{inner}"]
+        text = _with_bias("filtered", [f"{type}(N,{n},F,L) M", f"{type}({m},{n}) A"], statements, "n, f, h, w", bias)
+        return builder.call(text, sums, back, *bias)[0]
 
     def _padding(self, x: Value) -> str:
         """Each part of the border is a statement, so that no element is chosen by a condition."""
@@ -137,25 +162,41 @@ class Filtering:
         statements.append(f"P(n, c, h, w) = {place} where h in {top}:{below}, w in {left}:{right}")
         return definition("pad", [f"{x.type}(N,C,{height},{inner}) X"], ["P"], statements)
 
-    def _transform(self, x: Value) -> str:
-        rows, _ = self.padded
-        n = self.products
-        statement = f"V(n, p, c, i, w) +=! B(p, a) * P(n, c, {self.m} * i + a, w)"
-        parameters = [f"{x.type}(N,C,{rows},W) P", f"{x.type}({n},{n}) B"]
-        return definition("filter_rows", parameters, ["V"], [f"{statement}{where([f'i in 0:{self.groups}'])}"])
+    def _sequence(
+        self, builder: Builder, x: Value, image: Value, back: Value, weights: np.ndarray, bias: list[Value]
+    ) -> Value:
+        """Of images with one column: channels are innermost, so that no transform reads every m-th element."""
+        n, m, rows, (count, channels, height, _) = self.products, self.m, self.padded[0], self.image
+        type, filters, groups = x.type, self.weights[0], self.groups
+        place = builder.permute(builder.reshape(x, (count, channels, height)), (0, 2, 1))
+        if rows != height:
+            top, below = self.before[0], self.before[0] + height
+            ends = [f"h in 0:{top}"] * (top > 0) + [f"h in {below}:{rows}"] * (below < rows)
+            statements = [f"P(n, h, c) = 0 where n in 0:N, c in 0:C, {end}" for end in ends]
+            statements.append(f"P(n, h, c) = X(n, h{offset(-top)}, c) where h in {top}:{below}")
+            (place,) = builder.call(definition("pad", [f"{type}(N,{height},C) X"], ["P"], statements), place)
+        (lines,) = builder.call(
+            f"""def filter_rows({type}(N,{rows},C) P, {type}({n},{n}) B) -> (V) {{
+    V(n, p, i, c) +=! B(p, a) * P(n, {m} * i + a, c) where i in 0:{groups}
+}}""",
+            place,
+            image,
+        )
+        (sums,) = builder.call(
+            f"def conv({type}(N,P,I,C) V, {type}(P,C,F) K) -> (M) {{ M(n, p, i, f) +=! V(n, p, i, c) * K(p, c, f) }}",
+            lines,
+            builder.constant(weights.transpose(0, 2, 1), "weights"),
+        )
+        statements = ["Y(n, i, r, f) +=! A(r, p) * M(n, p, i, f)"]
+        text = _with_bias("filtered", [f"{type}(N,{n},I,F) M", f"{type}({m},{n}) A"], statements, "n, i, r, f", bias)
+        (found,) = builder.call(text, sums, back, *bias)
+        whole = builder.reshape(found, (count, groups * m, filters))
+        kept = builder.slice(whole, (0, 0, 0), (1, 1, 1), (count, self.result[0], filters))
+        return builder.reshape(builder.permute(kept, (0, 2, 1)), (count, filters, *self.result))
 
-    def _products(self, x: Value) -> str:
-        n, columns = self.products, self.weights[3]
-        parameters = [f"{x.type}(N,{n},C,L) V", f"{x.type}({n},F,C,{columns}) K"]
-        return definition("conv", parameters, ["M"], ["M(n, p, f, l) +=! V(n, p, c, l + s) * K(p, f, c, s)"])
 
-    def _back(self, x: Value, *, biased: bool) -> str:
-        """The rows of each group; columns between two rows that lie end to end are left out."""
-        (height, inner), (_, width), m = self.result, self.padded, self.m
-        parameters = [f"{x.type}(N,{self.products},F,L) M", f"{x.type}({m},{self.products}) A"]
-        place = f"M(n, p, f, {width} * (h / {m}) + w)"
-        statements = [f"Y(n, f, h, w) +=! A(h % {m}, p) * {place} where h in 0:{height}, w in 0:{inner}"]
-        if biased:
-            parameters.append(f"{x.type}(F) B")
-            statements.append("Y(n, f, h, w) = Y(n, f, h, w) + B(f)")
-        return definition("filtered", parameters, ["Y"], statements)
+def _with_bias(name: str, parameters: list[str], statements: list[str], place: str, bias: list[Value]) -> str:
+    """The definition of Y, with the addition of a bias by filter if there is one."""
+    biases = [f"{value.type}(F) B" for value in bias]
+    added = [f"Y({place}) = Y({place}) + B(f)" for _ in bias]
+    return definition(name, [*parameters, *biases], ["Y"], [*statements, *added])

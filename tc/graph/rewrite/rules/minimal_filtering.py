@@ -16,10 +16,8 @@ from tc.graph.operators.neural.minimal_filtering import Filtering
 from tc.graph.rewrite.pattern import Any, Match
 from tc.graph.rewrite.rule import Rule
 
-# Rows of the result that one group has: more would round too much.
-_GROUPS: Final = (2, 3, 4)
-# Rows of taps: with more, transforms have large coefficients.
-_TAPS: Final = (3,)
+# Products of a group of rows: with more, transforms have large coefficients, and round too much.
+_MOST_PRODUCTS: Final = 6
 # The estimate is no better than this.
 _GAIN: Final = 1.1
 
@@ -51,9 +49,10 @@ def _filtered(builder: Builder, match: Match) -> Value | None:
     before = (first.before, second.before)
     if len(image) != 4 or len(result) != 4 or math.prod(image) == 0 or math.prod(result) == 0:
         return None
-    if weights.shape[2] not in _TAPS or not all(isinstance(b, int) and b >= 0 for b in before):
+    if not all(isinstance(b, int) and b >= 0 for b in before):
         return None
-    forms = [Filtering(image, weights.shape, before, result[2:], m) for m in _GROUPS]  # type: ignore[arg-type]
+    groups = range(2, _MOST_PRODUCTS + 2 - weights.shape[2]) if weights.shape[2] > 1 else ()
+    forms = [Filtering(image, weights.shape, before, result[2:], m) for m in groups]  # type: ignore[arg-type]
     fitting = [form for form in forms if _covers(form)]
     best = min(fitting, key=lambda form: form.cost, default=None)
     if best is None or best.direct_cost < _GAIN * best.cost:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from tc.graph.ir.builder import Builder
-from tc.graph.ir.nodes import Call
+from tc.graph.ir.nodes import Call, View
 from tc.graph.ir.sizes import Dimension, elements
 from tc.graph.ir.values import Value
 from tc.graph.ir.views import Expand, Permute, Reinterpret, Reshape, Slice
@@ -86,9 +86,16 @@ def _before_view(builder: Builder, match: Match) -> Value:
 
 
 def _is_computed(match: Match) -> bool:
-    """Whether the operand of the view comes from a call, whose kernel may then have the operator too."""
-    maker = match.net.maker(match.values["x"].name)
-    return isinstance(maker, Call) and match.values["x"].is_contiguous
+    """Whether the operand of the view comes from a call, whose kernel may then have the operator too.
+
+    There may be further views in between, before all of which it goes then.
+    """
+    value = match.values["x"]
+    maker = match.net.maker(value.name)
+    while isinstance(maker, View) and isinstance(maker.how, Reshape | Permute) and match.net.uses(value.name) == 1:
+        value = match.net.value(maker.operand)
+        maker = match.net.maker(value.name)
+    return isinstance(maker, Call) and value.is_contiguous
 
 
 def _both_before(builder: Builder, match: Match) -> Value:
