@@ -81,6 +81,15 @@ def images(builder: Builder, x: Value) -> Value:
     return convolution(builder, made, builder.constant(weights), None, windows)
 
 
+def one_hot_rows(builder: Builder, x: Value) -> Value:
+    """Rows of a matrix, chosen by what x is rounded to, and 0 where there is none of that number."""
+    index = builder.reshape(formula("floor({0})", ScalarType.INT32)(builder, x), (3, 5, 1))
+    numbers = builder.constant(np.arange(4, dtype=np.int32).reshape(1, 4))
+    found = formula("{0} == {1}", ScalarType.BOOL)(builder, index, numbers)
+    matrix = builder.constant(np.random.default_rng(3).normal(size=(4, 7)).astype(np.float32))
+    return product(builder, formula("{0}", F)(builder, found), matrix)
+
+
 def channels(builder: Builder) -> Value:
     return builder.reshape(builder.constant(np.linspace(-1, 1, 6).astype(np.float32)), (6, 1))
 
@@ -145,6 +154,7 @@ EXAMPLES: dict[str, Make] = {
     "logarithm of softmax": lambda b, x, y: formula("log({0})")(b, softmax(b, x, (1,))),
     "literals": lambda b, x, y: formula("{0} * {2} - {1}")(b, x, y, number(b, 2.5)),
     "formula of a formula": lambda b, x, y: add(b, formula("{0} * {1}")(b, x, y), x),
+    "product with one-hot rows": lambda b, x, y: one_hot_rows(b, x),
     "minimal filtering": lambda b, x, y: images(b, x),
     "divided by reciprocal": lambda b, x, y: mul(b, x, formula("1 / {0}")(b, y)),
 }

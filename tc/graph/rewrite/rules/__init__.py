@@ -5,13 +5,23 @@ from __future__ import annotations
 from typing import Final
 
 from tc.graph.rewrite.rule import Rule
-from tc.graph.rewrite.rules import algebra, convolutions, formulas, minimal_filtering, neutral, reductions, views
+from tc.graph.rewrite.rules import (
+    algebra,
+    convolutions,
+    formulas,
+    minimal_filtering,
+    neutral,
+    one_hot,
+    reductions,
+    views,
+)
 
 RULES: Final[tuple[Rule, ...]] = (
     *neutral.RULES,
     *views.RULES,
     *reductions.RULES,
     *algebra.RULES,
+    *one_hot.RULES,
     *convolutions.RULES,
     *formulas.RULES,
     *minimal_filtering.RULES,
