@@ -35,9 +35,10 @@ from tc.polyhedral.analysis.reads import used_as_values
 from tc.polyhedral.ir.pulled import PulledStatement
 from tc.polyhedral.schedule.scatter import length_of
 
-# Rows of so many elements fill vectors well.
-_LONG: Final = 64
+# Rows that are multiples of vectors, or of all lanes of a sum, fill them; of much longer ones the rest takes little time.
 _VECTOR: Final = 16
+_LANES: Final = 64
+_LONG: Final = 512
 
 
 def join_terms(specialization: Specialization) -> Iterator[tuple[Specialization, PulledStatement]]:
@@ -70,7 +71,7 @@ def _short_rows(
     terms = [own for own in statement.iterators if own.name not in kept and own.begin == Literal(0, INDEX_TYPE)]
     for rows, row in permutations(terms, 2):
         length = length_of(row)
-        if length is None or length_of(rows) is None or length >= _LONG or length % _VECTOR == 0:
+        if length is None or length_of(rows) is None or length >= _LONG or _fills_lanes(length):
             continue
         bounds = iterators_in(end for own in statement.iterators for end in (own.begin, own.end))
         if {rows.name, row.name} & bounds:
@@ -79,6 +80,11 @@ def _short_rows(
         if 1 in steps and None not in steps:
             return rows, row
     return None
+
+
+def _fills_lanes(length: int) -> bool:
+    """Whether vectors of a row leave no element over."""
+    return length % _LANES == 0 or (length < _LANES and length % _VECTOR == 0)
 
 
 def _step(read: Read, rows: IterationVariable, row: IterationVariable, specialization: Specialization) -> int | None:

@@ -32,6 +32,9 @@ def f(float(N,C,H,W) x) -> (y) {
 # Texts, shapes, and what is counted in another way.
 TERMS: Final[dict[str, tuple[str, Shapes, list[str]]]] = {
     "a mean": (MEAN, ((3, 5, 7, 7),), ["S0: n = n, c = c, h = hw / 7, w = hw % 7"]),
+    "rows longer than all lanes": (MEAN, ((3, 5, 7, 96),), ["S0: n = n, c = c, h = hw / 96, w = hw % 96"]),
+    "long rows": (MEAN, ((3, 5, 7, 520),), []),
+    "rows of all lanes": (MEAN, ((3, 5, 7, 128),), []),
     "three loops": (
         "def f(float(N,D,H,W) x) -> (y) { y(n) +=! x(n,d,h,w) }",
         ((3, 4, 5, 6),),
