@@ -70,7 +70,7 @@ ROOMS = {
         "lark numpy",
     ),
     "graph.operators": room("base graph.ir", "numpy"),
-    "graph.operators.neural": room("base graph.ir graph.operators"),
+    "graph.operators.neural": room("base graph.ir graph.operators", "numpy"),
     "graph.partition": room("base language.program grammar language.text language.lower graph.ir graph.operators"),
     "graph.memory": room("base graph.ir graph.partition"),
     "cache.format": room("base", "sqlalchemy"),
@@ -231,7 +231,9 @@ ROOMS = {
         "graph.onnx graph.graphdef api",
         "numpy onnx",
     ),
-    "torch": room("base api", "torch"),
+    "torch.fx": room("base graph.ir", "ml_dtypes numpy torch"),
+    "torch.aten": room("base graph.ir graph.operators torch.fx", "torch"),
+    "torch": room("base graph.run graph api torch.fx torch.aten", "numpy torch"),
     "jax": room("base runtime.frameworks api", "jax numpy"),
     "tc": room("base language.program targets runtime.host dispatch api"),
     "cache": room("base cache.content"),
@@ -251,8 +253,8 @@ ROOMS = {
         "tuner.report",
     ),
 }
-# These may be absent, or cost more than the rest of the process: modules named after them hold their imports, and
-# whoever needs such a module imports it where it needs it.
+# These may be absent, or cost more than the rest of the process: modules and folders named after them hold their
+# imports, and whoever needs such a module imports it where it needs it.
 OPTIONAL = ("torch", "jax", "cupy", "pycuda", "ml_dtypes", "scipy")
 
 
@@ -327,7 +329,8 @@ def _haste(module: str, found: Import) -> str | None:
     """What is wrong with importing this when the module is imported, if anything."""
     named_after = found.module.rsplit(".", maxsplit=1)[-1] if found.module.startswith("tc.") else found.module
     for package in OPTIONAL:
-        if named_after.startswith(package) and not module.rsplit(".", maxsplit=1)[-1].startswith(package):
+        own = module.startswith(f"tc.{package}.") or module.rsplit(".", maxsplit=1)[-1].startswith(package)
+        if named_after.startswith(package) and not own:
             return f"import {found.module} inside the function that needs it"
     return None
 

@@ -35,7 +35,7 @@ from tc.polyhedral.analysis.reads import used_as_values
 from tc.polyhedral.ir.pulled import PulledStatement
 from tc.polyhedral.schedule.scatter import length_of
 
-# Rows that are multiples of vectors, or of all lanes of a sum, fill them; of much longer ones the rest takes little time.
+# Rows that are multiples of vectors, or of all lanes of a sum, fill them; of much longer ones the rest takes little.
 _VECTOR: Final = 16
 _LANES: Final = 64
 _LONG: Final = 512

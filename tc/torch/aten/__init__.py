@@ -1,0 +1,15 @@
+"""Rules: what operators of ATen are as comprehensions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from tc.torch.aten import elementwise, views
+from tc.torch.fx.operation import Rule
+
+_FAMILIES: Final = (elementwise, views)
+RULES: Final[Mapping[Any, Rule]] = MappingProxyType(
+    {operator: rule for family in _FAMILIES for operator, rule in family.RULES.items()}
+)

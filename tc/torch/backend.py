@@ -1,0 +1,86 @@
+"""``torch.compile(model, backend="tc")``: what PyTorch's tracer captures, as kernels of ours.
+
+AOTAutograd makes graphs of ATen's operators of the forward and the backward.  Those that a rule takes become graphs of
+comprehensions; what is left runs as PyTorch's own kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import fx
+from torch._dynamo.backends.common import aot_autograd
+from torch._functorch._aot_autograd.utils import make_boxed_func
+from torch._functorch.partitioners import min_cut_rematerialization_partition
+
+from tc.torch.aten import RULES
+from tc.torch.compiled import Compiled
+from tc.torch.decompositions import decompositions
+from tc.torch.fx.claims import Claims, is_whole, partitioned
+from tc.torch.options import Options, options_of
+from tc.torch.report import Part, Report
+
+
+def backend(
+    module: fx.GraphModule,
+    inputs: Sequence[Any],
+    *,
+    options: Mapping[str, Any] | None = None,
+    report: Report | None = None,
+) -> Callable[..., Any]:
+    """What ``torch.compile`` calls with a graph, and example inputs; ``options`` are its own (see ``Options``)."""
+    wanted, found = options_of(options), Report() if report is None else report
+
+    def compiler(kind: str) -> Callable[[fx.GraphModule, Sequence[Any]], Callable[..., Any]]:
+        def compile(graph: fx.GraphModule, examples: Sequence[Any]) -> Callable[..., Any]:
+            del examples
+            boxed: Callable[..., Any] = make_boxed_func(_compiled(graph, kind, wanted, found))
+            return boxed
+
+        return compile
+
+    made = aot_autograd(
+        fw_compiler=compiler("forward"),
+        bw_compiler=compiler("backward"),
+        inference_compiler=compiler("inference"),
+        decompositions=decompositions(),
+        partition_fn=min_cut_rematerialization_partition,
+    )
+    result: Callable[..., Any] = made(module, inputs)
+    return result
+
+
+def _compiled(module: fx.GraphModule, kind: str, options: Options, report: Report) -> Callable[..., Any]:
+    """The module with kernels of ours for all that is claimed."""
+    claims = Claims(RULES)
+    part = Part(kind, sum(node.op == "call_function" for node in module.graph.nodes))
+    report.parts.append(part)
+    if is_whole(module, claims):
+        made = Compiled(module, RULES, options.settings, lambda why: part.fails(why, options.fallback))
+        part.compiled.append(made)
+        return made
+    part.left.update({str(node.target): reason for node, reason in claims.left.items()})
+    part.count_left([str(node.target) for node in claims.left])
+    part.require(options.fallback)
+    fused, names = partitioned(module, claims)
+    for name in names:
+        own = getattr(fused, name)
+        made = Compiled(own, RULES, options.settings, lambda why: part.fails(why, options.fallback))
+        part.compiled.append(made)
+        setattr(fused, name, _Submodule(made))
+    fused.recompile()
+    return fused
+
+
+class _Submodule(torch.nn.Module):
+    """A part of a module that is ours."""
+
+    def __init__(self, compiled: Compiled) -> None:
+        super().__init__()
+        self._compiled = compiled
+
+    def forward(self, *arguments: Any) -> Any:
+        """What the part returns."""
+        return self._compiled(*arguments)

@@ -1,0 +1,155 @@
+"""``Compiled``: a graph of ``torch.fx`` that kernels of ours compute, called on tensors."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import torch
+from torch import fx
+
+from tc.base.errors import TCError
+from tc.base.frozen import frozen
+from tc.graph.preparation import Settings, prepared
+from tc.graph.run.execute import Execution
+from tc.torch.fx.importer import Imported, Layout, array_of, imported, tensor_of
+from tc.torch.fx.operation import Rules, UnclaimedError
+
+# Makes the argument of an execution of a tensor.
+Taking: TypeAlias = Callable[[Any], np.ndarray]
+
+
+@frozen
+class _Ready:
+    """A graph for some sizes, ready to run."""
+
+    imported: Imported
+    execution: Execution
+    taking: tuple[tuple[int, str, Taking], ...]
+    giving: tuple[Callable[[np.ndarray], torch.Tensor], ...]
+
+
+class Compiled:
+    """Called on what the placeholders are, it returns what the module returns.
+
+    A graph is made for the numbers among the arguments, and kept.  ``fails``: what is done where that cannot be done,
+    given the reason: it returns whether PyTorch runs the module.
+    """
+
+    def __init__(self, module: fx.GraphModule, rules: Rules, settings: Settings, fails: Callable[[str], bool]) -> None:
+        self._module: Final = module
+        self._rules: Final = rules
+        self._settings: Final = settings
+        self._fails: Final = fails
+        self._lock: Final = threading.Lock()
+        self._ready: Final[dict[tuple[object, ...], _Ready | None]] = {}
+        found = [node.meta.get("val") for node in module.graph.nodes if node.op == "placeholder"]
+        self._open: Final = any(_is_open(one) for one in found)
+        self._numbers: Final = tuple(at for at, one in enumerate(found) if not isinstance(one, torch.Tensor))
+
+    def __call__(self, *arguments: Any) -> Any:
+        """The results."""
+        if self._open:
+            key = tuple(tuple(one.shape) if isinstance(one, torch.Tensor) else one for one in arguments)
+        else:
+            key = tuple([arguments[at] for at in self._numbers])
+        ready = self._ready.get(key, _MISSING)
+        if ready is _MISSING:
+            ready = self._prepared(key, arguments)
+        if ready is None:
+            return self._module(*arguments)
+        arrays = {name: take(arguments[at]) for at, name, take in ready.taking}
+        made = ready.execution.run(arrays)
+        results = iter([give(array) for give, array in zip(ready.giving, made, strict=True)])
+        outputs = [
+            arguments[one.place] if one.place is not None else next(results) if one.value is not None else one.number
+            for one in ready.imported.outputs
+        ]
+        return outputs[0] if ready.imported.single else outputs
+
+    @property
+    def executions(self) -> tuple[Execution, ...]:
+        """What has been prepared so far."""
+        return tuple(ready.execution for ready in self._ready.values() if ready is not None)
+
+    def prepare(self, arguments: Sequence[Any]) -> None:
+        """Compiles for such arguments."""
+        key = tuple(tuple(one.shape) for one in arguments) if self._open else ()
+        self._prepared(key, arguments)
+
+    def _prepared(self, key: tuple[object, ...], arguments: Sequence[Any]) -> _Ready | None:
+        with self._lock:
+            if key not in self._ready:
+                try:
+                    self._ready[key] = self._made(arguments)
+                except (TCError, UnclaimedError) as error:
+                    if not self._fails(str(error)):
+                        raise
+                    self._ready[key] = None
+            return self._ready[key]
+
+    def _made(self, arguments: Sequence[Any]) -> _Ready:
+        given = [_layout(one) for one in arguments]
+        found = imported(self._module, self._rules, given)
+        execution = Execution(prepared(found.graph, self._settings).memory, self._settings.target)
+        used = set(found.graph.inputs) & {name for node in execution.plan.graph.nodes for name in node.operands} | set(
+            execution.plan.graph.outputs
+        )
+        taking = tuple(
+            (at, name, _taking(given[at])) for at, name in enumerate(found.inputs) if name is not None and name in used
+        )
+        return _Ready(found, execution, taking, tuple(_giving(self._module, found)))
+
+
+_MISSING: Final[Any] = object()
+
+
+def _is_open(example: object) -> bool:
+    if isinstance(example, torch.Tensor):
+        return any(isinstance(size, torch.SymInt) for size in example.shape)
+    return isinstance(example, torch.SymInt)
+
+
+def _layout(given: Any) -> Any:
+    if isinstance(given, torch.Tensor):
+        return Layout.of(tuple(given.shape), given.stride(), given.dtype)
+    return given
+
+
+def _taking(layout: Layout) -> Taking:
+    """Makes an array of a tensor: its own memory where that is in the order of the layout, else a copy."""
+    order = layout.order if layout.order != tuple(range(len(layout.order))) else None
+
+    def take(tensor: torch.Tensor) -> np.ndarray:
+        found = tensor.detach() if order is None else tensor.detach().permute(order)
+        if not found.is_contiguous() or found.is_neg():
+            found = found.resolve_neg().contiguous()
+        return array_of(found)
+
+    return take
+
+
+def _giving(module: fx.GraphModule, found: Imported) -> list[Callable[[np.ndarray], torch.Tensor]]:
+    """Make tensors of the arrays of outputs, with dimensions in the order that callers see."""
+    from tc.torch.fx.importer import order_of
+
+    (node,) = (node for node in module.graph.nodes if node.op == "output")
+    (returned,) = node.args
+    every = returned if isinstance(returned, list | tuple) else (returned,)
+    return [
+        _give(order_of(one), one.meta["val"].dtype)
+        for one, output in zip(every, found.outputs, strict=True)
+        if output.value is not None
+    ]
+
+
+def _give(order: tuple[int, ...], dtype: torch.dtype) -> Callable[[np.ndarray], torch.Tensor]:
+    back = None if order == tuple(range(len(order))) else tuple(order.index(axis) for axis in range(len(order)))
+
+    def give(array: np.ndarray) -> torch.Tensor:
+        found = tensor_of(array, dtype)
+        return found if back is None else found.permute(back)
+
+    return give

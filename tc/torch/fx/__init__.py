@@ -1,0 +1,1 @@
+"""Graphs of ``torch.fx`` as graphs of comprehensions."""

@@ -1,0 +1,222 @@
+"""Makes a graph of comprehensions of a graph of ``torch.fx``, for numbers as sizes."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import torch
+from torch import fx
+
+from tc.base.errors import TCError
+from tc.base.frozen import frozen
+from tc.graph.ir.builder import Builder
+from tc.graph.ir.graph import Graph
+from tc.graph.ir.values import Value
+from tc.torch.fx.operation import Held, Operation, Rules, UnclaimedError, extents
+from tc.torch.fx.types import TYPES
+
+_SIZES: Final = (torch.ops.aten.sym_size.int, torch.ops.aten.sym_numel.default)
+
+
+@frozen
+class Layout:
+    """How a tensor that comes in lies in memory: ``order`` permutes its dimensions so that they are contiguous.
+
+    ``shape``: with its dimensions in their own order.
+    """
+
+    shape: tuple[int, ...]
+    order: tuple[int, ...]
+    dtype: torch.dtype
+
+    @staticmethod
+    def of(shape: Sequence[int], strides: Sequence[int], dtype: torch.dtype) -> Layout:
+        """The layout of a tensor; one with gaps or repeated elements is copied, into the order of its dimensions."""
+        order = tuple(sorted(range(len(shape)), key=lambda axis: (-strides[axis], axis)))
+        step = 1
+        for axis in reversed(order):
+            if shape[axis] != 1 and strides[axis] != step:
+                return Layout(tuple(shape), tuple(range(len(shape))), dtype)
+            step *= max(shape[axis], 1)
+        return Layout(tuple(shape), order, dtype)
+
+
+@frozen
+class Imported:
+    """``inputs``: names of values by placeholder, None of numbers.  ``outputs``: what is returned in order.
+
+    Each of these is the place of an input that is returned, a name of an output of the graph, a number or None.
+    """
+
+    graph: Graph
+    inputs: tuple[str | None, ...]
+    outputs: tuple[_Output, ...]
+    single: bool
+
+
+@frozen
+class _Output:
+    value: str | None = None
+    place: int | None = None
+    number: Any = None
+
+
+def imported(module: fx.GraphModule, rules: Rules, given: Sequence[Layout | bool | int | float]) -> Imported:
+    """The graph for what placeholders are; UnclaimedError for an operator without a rule, or whose rule refuses it."""
+    return _Importer(module, rules).run(given)
+
+
+class _Importer:
+    """One pass over the nodes."""
+
+    def __init__(self, module: fx.GraphModule, rules: Rules) -> None:
+        self.module: Final = module
+        self.rules: Final = rules
+        self.builder: Final = Builder("torch")
+        self.held: Final[dict[fx.Node, Held]] = {}
+
+    def run(self, given: Sequence[Layout | bool | int | float]) -> Imported:
+        inputs: list[str | None] = []
+        places: dict[fx.Node, int] = {}
+        for node in self.module.graph.nodes:
+            self.builder.origin = origin_of(node)
+            if node.op == "placeholder":
+                places[node] = len(inputs)
+                inputs.append(self._input(node, given[len(inputs)]))
+            elif node.op == "get_attr":
+                self.held[node] = self._constant(node)
+            elif node.op == "output":
+                return self._finished(node, inputs, places)
+            else:
+                self.held[node] = computed(node, self.builder, self.held, self.rules)
+        raise UnclaimedError("has no output")
+
+    def _input(self, node: fx.Node, given: Layout | bool | int | float) -> str | None:
+        if not isinstance(given, Layout):
+            self.held[node] = given
+            return None
+        if given.dtype not in TYPES:
+            raise UnclaimedError(f"takes {given.dtype}")
+        shape = tuple(given.shape[axis] for axis in given.order)
+        value = self.builder.input(node.name, TYPES[given.dtype], shape)
+        back = tuple(given.order.index(axis) for axis in range(len(shape)))
+        self.held[node] = self.builder.permute(value, back)
+        return value.name
+
+    def _constant(self, node: fx.Node) -> Held:
+        found: Any = self.module
+        for part in str(node.target).split("."):
+            found = getattr(found, part)
+        if not isinstance(found, torch.Tensor) or found.dtype not in TYPES or found.device.type != "cpu":
+            raise UnclaimedError("reads an attribute that is no tensor in memory")
+        return self.builder.constant(array_of(found.detach().contiguous()), node.name)
+
+    def _finished(self, node: fx.Node, inputs: list[str | None], places: Mapping[fx.Node, int]) -> Imported:
+        (returned,) = node.args
+        single = not isinstance(returned, list | tuple)
+        every: Sequence[Any] = (returned,) if single else returned  # type: ignore[assignment]
+        outputs, values = [], []
+        for one in every:
+            held = self.held[one] if isinstance(one, fx.Node) else one
+            if isinstance(one, fx.Node) and one in places:
+                outputs.append(_Output(place=places[one]))
+            elif isinstance(held, Value):
+                value = self._laid_out(one, held)
+                values.append(value)
+                outputs.append(_Output(value=value.name))
+            elif isinstance(held, tuple):
+                raise UnclaimedError("returns several results of an operator as one")
+            else:
+                outputs.append(_Output(number=held))
+        graph = self.builder.finish(values)
+        return Imported(graph, tuple(inputs), tuple(outputs), single)
+
+    def _laid_out(self, node: fx.Node, value: Value) -> Value:
+        """The value in the order in which its elements lie in memory in PyTorch, which callers see by its strides."""
+        order = order_of(node)
+        return self.builder.contiguous(self.builder.permute(value, order))
+
+
+def order_of(node: fx.Node) -> tuple[int, ...]:
+    """The dimensions of a result from the outermost to the innermost in memory."""
+    found = node.meta.get("val")
+    if not isinstance(found, torch.Tensor):
+        return ()
+    strides = [stride if isinstance(stride, int) else int(stride.node.hint) for stride in found.stride()]
+    return tuple(sorted(range(len(strides)), key=lambda axis: (-strides[axis], axis)))
+
+
+def computed(node: fx.Node, builder: Builder, held: Mapping[fx.Node, Held], rules: Rules) -> Held:
+    """What a node computes; UnclaimedError where no rule does."""
+    if node.target is operator.getitem:
+        whole, place = held[node.args[0]], node.args[1]  # type: ignore[index]
+        found = whole[place] if isinstance(whole, tuple) else None  # type: ignore[index]
+        if found is None:
+            raise UnclaimedError(f"gives no result {place}")
+        return found
+    if node.target in _SIZES:
+        value = held[node.args[0]]  # type: ignore[index]
+        assert isinstance(value, Value)
+        if node.target is torch.ops.aten.sym_size.int:
+            return int(value.shape[node.args[1]])  # type: ignore[index, arg-type]
+        return math.prod(extents(value))
+    if node.op == "call_function" and not isinstance(node.target, torch._ops.OpOverload):
+        return _number(node, held)
+    if node.op != "call_function" or node.target not in rules:
+        raise UnclaimedError("is not supported")
+    operation = Operation(node, builder, held)
+    try:
+        made = rules[node.target](operation)
+    except TCError as error:
+        raise UnclaimedError(f"is refused: {error}") from error
+    return made if isinstance(made, Value) else tuple(made)
+
+
+def _number(node: fx.Node, held: Mapping[fx.Node, Held]) -> Held:
+    """What a function of numbers gives, such as a product of sizes."""
+    target = node.target
+    positional, named = _with_values((node.args, node.kwargs), held)
+    if not callable(target) or any(isinstance(one, Value | tuple | list) for one in (*positional, *named.values())):
+        raise UnclaimedError("is not supported")
+    function: Callable[..., Any] = target
+    found = function(*positional, **named)
+    if not isinstance(found, bool | int | float):
+        raise UnclaimedError("gives no number")
+    return found
+
+
+def _with_values(given: Any, held: Mapping[fx.Node, Held]) -> Any:
+    """Arguments with what stands for nodes."""
+    put: Any = held.__getitem__
+    return fx.node.map_arg(given, put)
+
+
+def origin_of(node: fx.Node) -> str:
+    """The line of the user's code that a node comes from, as in ``model.py:12``."""
+    trace = node.meta.get("stack_trace") or ""
+    lines = [line.strip() for line in trace.splitlines() if line.strip().startswith("File ")]
+    if not lines:
+        return str(node.target)
+    parts = lines[-1].split('"')
+    number = lines[-1].split("line ")[-1].split(",")[0]
+    return f"{node.target}, {parts[1]}:{number}" if len(parts) > 1 else str(node.target)
+
+
+def array_of(tensor: torch.Tensor) -> np.ndarray:
+    """The memory of a contiguous tensor as an array."""
+    if tensor.dtype is torch.bfloat16:
+        import ml_dtypes
+
+        return tensor.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
+    return tensor.numpy()
+
+
+def tensor_of(array: np.ndarray, dtype: torch.dtype) -> torch.Tensor:
+    """The memory of a contiguous array as a tensor of this type."""
+    if dtype is torch.bfloat16:
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)
