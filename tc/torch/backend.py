@@ -19,6 +19,7 @@ from tc.torch.aten import RULES
 from tc.torch.compiled import Compiled
 from tc.torch.decompositions import decompositions
 from tc.torch.fx.claims import Claims, is_whole, partitioned
+from tc.torch.fx.importer import place_of
 from tc.torch.options import Options, options_of
 from tc.torch.report import Part, Report
 
@@ -58,20 +59,24 @@ def _compiled(module: fx.GraphModule, kind: str, options: Options, report: Repor
     part = Part(kind, sum(node.op == "call_function" for node in module.graph.nodes))
     report.parts.append(part)
     if is_whole(module, claims):
-        made = Compiled(module, RULES, options.settings, lambda why: part.fails(why, options.fallback))
+        made = _made(module, part, options, report)
         part.compiled.append(made)
         return made
-    part.left.update({str(node.target): reason for node, reason in claims.left.items()})
-    part.count_left([str(node.target) for node in claims.left])
+    for node, reason in claims.left.items():
+        part.leave(str(node.target), reason, place_of(node) or "no place in the code")
     part.require(options.fallback)
     fused, names = partitioned(module, claims)
     for name in names:
         own = getattr(fused, name)
-        made = Compiled(own, RULES, options.settings, lambda why: part.fails(why, options.fallback))
+        made = _made(own, part, options, report)
         part.compiled.append(made)
         setattr(fused, name, _Submodule(made))
     fused.recompile()
     return fused
+
+
+def _made(module: fx.GraphModule, part: Part, options: Options, report: Report) -> Compiled:
+    return Compiled(module, RULES, options.settings, lambda why: part.fails(why, options.fallback), timed=report.timed)
 
 
 class _Submodule(torch.nn.Module):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
@@ -35,14 +36,24 @@ class Compiled:
     """Called on what the placeholders are, it returns what the module returns.
 
     A graph is made for the numbers among the arguments, and kept.  ``fails``: what is done where that cannot be done,
-    given the reason: it returns whether PyTorch runs the module.
+    given the reason: it returns whether PyTorch runs the module.  ``timed``: ``seconds`` is the least time of a call.
     """
 
-    def __init__(self, module: fx.GraphModule, rules: Rules, settings: Settings, fails: Callable[[str], bool]) -> None:
+    def __init__(
+        self,
+        module: fx.GraphModule,
+        rules: Rules,
+        settings: Settings,
+        fails: Callable[[str], bool],
+        *,
+        timed: bool = False,
+    ) -> None:
         self._module: Final = module
         self._rules: Final = rules
         self._settings: Final = settings
         self._fails: Final = fails
+        self._timed: Final = timed
+        self.seconds: float | None = None
         self._lock: Final = threading.Lock()
         self._ready: Final[dict[tuple[object, ...], _Ready | None]] = {}
         found = [node.meta.get("val") for node in module.graph.nodes if node.op == "placeholder"]
@@ -51,6 +62,15 @@ class Compiled:
 
     def __call__(self, *arguments: Any) -> Any:
         """The results."""
+        if not self._timed:
+            return self._called(arguments)
+        started = time.perf_counter()
+        found = self._called(arguments)
+        taken = time.perf_counter() - started
+        self.seconds = taken if self.seconds is None else min(self.seconds, taken)
+        return found
+
+    def _called(self, arguments: Sequence[Any]) -> Any:
         if self._open:
             key = tuple(tuple(one.shape) if isinstance(one, torch.Tensor) else one for one in arguments)
         else:
@@ -73,11 +93,6 @@ class Compiled:
     def executions(self) -> tuple[Execution, ...]:
         """What has been prepared so far."""
         return tuple(ready.execution for ready in self._ready.values() if ready is not None)
-
-    def prepare(self, arguments: Sequence[Any]) -> None:
-        """Compiles for such arguments."""
-        key = tuple(tuple(one.shape) for one in arguments) if self._open else ()
-        self._prepared(key, arguments)
 
     def _prepared(self, key: tuple[object, ...], arguments: Sequence[Any]) -> _Ready | None:
         with self._lock:

@@ -10,13 +10,15 @@ from tc.base.errors import GraphError
 from tc.torch.options import Fallback
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tc.torch.compiled import Compiled
 
 
 class Part:
-    """A graph that PyTorch captured: the forward, the backward, or what runs without gradients."""
+    """A graph that PyTorch captured: the forward, the backward, or what runs without gradients.
+
+    ``compiled``: its parts that are ours.  ``left``: operators that are left to PyTorch, with the reason and the places
+    in the user's code.
+    """
 
     def __init__(self, kind: str, nodes: int) -> None:
         self.kind: Final = kind
@@ -24,17 +26,20 @@ class Part:
         self.compiled: Final[list[Compiled]] = []
         self.left: Final[dict[str, str]] = {}
         self.counts: Final[Counter[str]] = Counter()
+        self.places: Final[dict[str, str]] = {}
         self.failures: Final[list[str]] = []
 
-    def count_left(self, operators: Sequence[str]) -> None:
-        """Operators that are left to PyTorch, one entry for each call."""
-        self.counts.update(operators)
+    def leave(self, operator: str, reason: str, place: str) -> None:
+        """Notes a call that is left to PyTorch."""
+        self.left[operator] = reason
+        self.places.setdefault(operator, place)
+        self.counts[operator] += 1
 
     def require(self, fallback: Fallback) -> None:
         """GraphError where operators are left that may not be."""
         forbidden = [name for name in self.counts if fallback is Fallback.NEVER and not _is_allowed(name)]
         if forbidden:
-            every = "; ".join(f"{name} {self.left[name]}" for name in forbidden)
+            every = "; ".join(f"{name} {self.left[name]} ({self.places[name]})" for name in forbidden)
             raise GraphError(f"fallback='never': {every}")
 
     def fails(self, why: str, fallback: Fallback) -> bool:
@@ -48,7 +53,11 @@ class Part:
     def __str__(self) -> str:
         kernels = sum(len(one.kernels) for own in self.compiled for one in own.executions)
         lines = [f"{self.kind}: {self.nodes} nodes, {len(self.compiled)} parts of ours, {kernels} kernels"]
-        lines += [f"  left to PyTorch: {name} ({count}): {self.left[name]}" for name, count in self.counts.items()]
+        for number, own in enumerate(self.compiled):
+            took = "" if own.seconds is None else f", {own.seconds * 1e6:,.0f} us at best"
+            lines.append(f"  part {number}: {sum(len(one.kernels) for one in own.executions)} kernels{took}")
+        for name, count in self.counts.items():
+            lines.append(f"  left to PyTorch: {name} ({count} times, {self.places[name]}): {self.left[name]}")
         lines += [f"  run by PyTorch: {why}" for why in self.failures]
         return "\n".join(lines)
 
@@ -62,10 +71,11 @@ def _is_allowed(name: str) -> bool:
 
 
 class Report:
-    """The parts in the order in which PyTorch captured them."""
+    """The parts in the order in which PyTorch captured them.  ``timed``: calls of ours are timed."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, timed: bool = False) -> None:
         self.parts: Final[list[Part]] = []
+        self.timed: Final = timed
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.parts))

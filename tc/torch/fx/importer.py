@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -196,14 +197,16 @@ def _with_values(given: Any, held: Mapping[fx.Node, Held]) -> Any:
 
 
 def origin_of(node: fx.Node) -> str:
-    """The line of the user's code that a node comes from, as in ``model.py:12``."""
-    trace = node.meta.get("stack_trace") or ""
-    lines = [line.strip() for line in trace.splitlines() if line.strip().startswith("File ")]
-    if not lines:
-        return str(node.target)
-    parts = lines[-1].split('"')
-    number = lines[-1].split("line ")[-1].split(",")[0]
-    return f"{node.target}, {parts[1]}:{number}" if len(parts) > 1 else str(node.target)
+    """The operator of a node, and the line of the user's code that it comes from."""
+    place = place_of(node)
+    return f"{node.target}, {place}" if place else str(node.target)
+
+
+def place_of(node: fx.Node) -> str:
+    """The line of the user's code that a node comes from, as in ``model.py:12``; empty if there is none."""
+    trace = str(node.meta.get("stack_trace") or "")
+    found = re.findall(r'File "([^"]+)", line (\d+)', trace)
+    return ":".join(found[-1]) if found else ""
 
 
 def array_of(tensor: torch.Tensor) -> np.ndarray:

@@ -1,0 +1,1 @@
+"""KernelBench's problems through ``torch.compile``, beside eager PyTorch and Inductor."""

@@ -1,0 +1,107 @@
+"""A problem of KernelBench: a file with a model and the inputs of its calls, with sizes that fit this machine.
+
+The sizes are numbers that the file assigns.  They are made for large GPUs; here the largest of them are halved, one
+after the other, until inputs, weights and operations are below a limit and the model still takes its inputs.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+# Elements of inputs, weights and results, and multiply-adds, of a call.
+ELEMENTS: Final = 1 << 22
+OPERATIONS: Final = 1 << 30
+# Sizes below this are kept: kernels, groups, heads.
+_LEAST: Final = 16
+
+
+class UnfitError(Exception):
+    """No sizes were found with which the model runs here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """``path``: of the file.  ``sizes``: numbers by name that take the place of those in the file."""
+
+    path: Path
+    sizes: Mapping[str, int]
+
+    @property
+    def name(self) -> str:
+        """As in ``level1/1_Square_matrix_multiplication``."""
+        return f"{self.path.parent.name}/{self.path.stem}"
+
+    @property
+    def level(self) -> int:
+        """The number of the level."""
+        return int(self.path.parent.name.removeprefix("level"))
+
+    def module(self) -> dict[str, Any]:
+        """What the file defines, with the sizes of the problem."""
+        tree = ast.parse(self.path.read_text())
+        for node in tree.body:
+            for name, at in _assigned(node):
+                if name in self.sizes:
+                    at.value = self.sizes[name]
+        found: dict[str, Any] = {"__name__": self.path.stem, "__file__": str(self.path)}
+        exec(compile(tree, str(self.path), "exec"), found)  # the user names the checkout
+        return found
+
+
+def _assigned(node: ast.stmt) -> list[tuple[str, ast.Constant]]:
+    """The numbers that a statement of the file assigns, by name; those of a tuple have numbers behind it."""
+    if not isinstance(node, ast.Assign) or len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name):
+        return []
+    name, value = node.targets[0].id, node.value
+    if isinstance(value, ast.Constant) and type(value.value) is int:
+        return [(name, value)]
+    if isinstance(value, ast.Tuple):
+        parts = [part for part in value.elts if isinstance(part, ast.Constant) and type(part.value) is int]
+        return [(f"{name}.{at}", part) for at, part in enumerate(parts)]
+    return []
+
+
+def scaled(path: Path, elements: int = ELEMENTS, operations: int = OPERATIONS) -> Problem:
+    """The problem with sizes below the limits; UnfitError where none are found."""
+    tree = ast.parse(path.read_text())
+    sizes = {name: int(at.value) for node in tree.body for name, at in _assigned(node) if isinstance(at.value, int)}
+    fixed: set[str] = set()
+    problem = Problem(path, sizes)
+    cost = _cost(problem)
+    if cost is None:
+        raise UnfitError(f"{problem.name}: the model does not take its own inputs")
+    while cost[0] > elements or cost[1] > operations:
+        movable = [name for name, size in sizes.items() if name not in fixed and size >= 2 * _LEAST]
+        movable += [name for name in sizes if name not in fixed and "batch" in name and 1 < sizes[name] < 2 * _LEAST]
+        if not movable:
+            raise UnfitError(f"{problem.name}: {cost[0]:,} elements and {cost[1]:,} operations at the least")
+        name = max(movable, key=lambda own: sizes[own])
+        tried = Problem(path, {**sizes, name: sizes[name] // 2})
+        found = _cost(tried)
+        if found is None or found == cost:
+            fixed.add(name)
+            continue
+        problem, sizes, cost = tried, dict(tried.sizes), found
+    return problem
+
+
+def _cost(problem: Problem) -> tuple[int, int] | None:
+    """Elements and multiply-adds of a call; None where the model does not take its inputs.  Nothing is computed."""
+    import torch
+    from torch.utils.flop_counter import FlopCounterMode
+
+    try:
+        with torch.device("meta"), torch.no_grad():
+            found = problem.module()
+            model = found["Model"](*found["get_init_inputs"]())
+            inputs = [one.to("meta") if isinstance(one, torch.Tensor) else one for one in found["get_inputs"]()]
+            with FlopCounterMode(display=False) as counter:
+                result = model(*inputs)
+    except Exception:  # noqa: BLE001  # whatever a model raises for sizes that do not fit
+        return None
+    tensors = [one for one in (*inputs, *model.parameters(), result) if isinstance(one, torch.Tensor)]
+    return sum(one.numel() for one in tensors), counter.get_total_flops() // 2
