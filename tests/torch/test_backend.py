@@ -1,0 +1,208 @@
+"""``torch.compile(model, backend=...)``: graphs that are captured whole or in part, sizes, layouts, mutation, gradients."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+
+import tc.torch
+from tc.base.errors import OptionsError
+from tc.torch.backend import backend
+from tc.torch.report import Report
+
+Function = Callable[..., Any]
+
+
+@pytest.fixture(autouse=True)
+def _forgotten() -> Iterator[None]:
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
+def compiled(function: Function, report: Report | None = None, **options: Any) -> Function:
+    dynamic = options.pop("dynamic", False)
+    own = functools.partial(backend, report=report, options=options)
+    return torch.compile(function, backend=own, dynamic=dynamic)
+
+
+def whole(report: Report) -> bool:
+    return all(not part.counts and not part.failures for part in report.parts)
+
+
+def test_a_function_becomes_one_part() -> None:
+    report = Report()
+    x, y = torch.randn(7, 5), torch.randn(5)
+    found = compiled(lambda x, y: torch.tanh(x * 2 + y).t().exp(), report)(x, y)
+    torch.testing.assert_close(found, torch.tanh(x * 2 + y).t().exp())
+    assert whole(report)
+    assert [len(part.compiled) for part in report.parts] == [1]
+    assert "inference: 5 nodes, 1 parts of ours" in str(report)
+
+
+def test_gradients_are_those_of_eager_pytorch() -> None:
+    def function(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return torch.sigmoid(x * w).relu() * x.exp()
+
+    report = Report()
+    inputs = [torch.randn(3, 5, requires_grad=True), torch.randn(5, requires_grad=True)]
+    weight = torch.randn(3, 5)
+    found = torch.autograd.grad(compiled(function, report)(*inputs), inputs, weight)
+    wanted = torch.autograd.grad(function(*inputs), inputs, weight)
+    torch.testing.assert_close(found, wanted)
+    assert [part.kind for part in report.parts] == ["forward", "backward"]
+
+
+def test_what_has_no_rule_stays_pytorchs() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return torch.special.i0(x * 2) + 1
+
+    report = Report()
+    x = torch.randn(4)
+    torch.testing.assert_close(compiled(function, report)(x), function(x))
+    (part,) = report.parts
+    assert dict(part.counts) == {"aten.i0.default": 1}
+    assert part.left["aten.i0.default"] == "is not supported"
+    assert part.places["aten.i0.default"].startswith(__file__)
+    assert len(part.compiled) == 2
+
+
+def test_nothing_may_stay_pytorchs_where_that_is_forbidden() -> None:
+    with pytest.raises(Exception, match=r"fallback='never': aten.i0.default is not supported \(.*test_backend.py:\d+\)"):
+        compiled(lambda x: torch.special.i0(x), fallback="never")(torch.randn(4))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"fallbck": "never"}, "backend 'tc' has no option 'fallbck'; did you mean 'fallback'?"),
+        ({"fallback": "often"}, "fallback must be one of measured, unsupported, never, got 'often'"),
+    ],
+)
+def test_options_are_checked(options: dict[str, str], message: str) -> None:
+    with pytest.raises(Exception, match=message) as raised:
+        compiled(torch.exp, **options)(torch.randn(3))
+    assert isinstance(raised.value.__cause__ or raised.value, OptionsError | Exception)
+
+
+def test_sizes_may_change() -> None:
+    report = Report()
+    function = compiled(lambda x: (x * x.shape[0]).reshape(-1)[1:], report, dynamic=True)
+    for rows in (3, 4, 9):
+        x = torch.randn(rows, 5)
+        torch.testing.assert_close(function(x), (x * rows).reshape(-1)[1:])
+    assert whole(report)
+    assert len(report.parts) == 1
+
+
+@pytest.mark.parametrize("order", [(0, 2, 3, 1), (1, 0, 2, 3), (3, 2, 1, 0)])
+def test_results_lie_in_memory_as_pytorchs_do(order: tuple[int, ...]) -> None:
+    back = [order.index(axis) for axis in range(4)]
+    x = torch.randn(2, 3, 4, 5).permute(order).contiguous().permute(back)
+    found = compiled(lambda x: (x + 1).relu())(x)
+    wanted = (x + 1).relu()
+    torch.testing.assert_close(found, wanted)
+    assert found.stride() == wanted.stride()
+
+
+def test_inputs_with_gaps_and_repeated_elements() -> None:
+    x = torch.randn(6, 8)
+    for own in (x[::2, 1::3], x[:, :1].expand(6, 8), x.t()[3:5], torch.randn(()), torch.randn(0, 3)):
+        torch.testing.assert_close(compiled(lambda x: x * 2 - 1)(own), own * 2 - 1)
+
+
+def test_inputs_may_be_changed() -> None:
+    def function(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        x.mul_(2)
+        y[1:].add_(x[0])
+        return x + y.sum()
+
+    ours = [torch.randn(3, 4), torch.randn(3, 4)]
+    theirs = [one.clone() for one in ours]
+    torch.testing.assert_close(compiled(function)(*ours), function(*theirs))
+    torch.testing.assert_close(ours, theirs)
+
+
+def test_results_may_be_views_of_inputs_and_of_each_other() -> None:
+    def function(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        y = x + 1
+        return x.view(-1), x, y, y[0], y.t()
+
+    x = torch.randn(3, 4)
+    found, wanted = compiled(function)(x), function(x)
+    torch.testing.assert_close(found, wanted)
+    assert found[0].data_ptr() == x.data_ptr()
+    found[2].zero_()
+    assert float(found[3].abs().sum()) == 0
+    assert [one.stride() for one in found] == [one.stride() for one in wanted]
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16, torch.int32, torch.int64, torch.uint8])
+def test_types(dtype: torch.dtype) -> None:
+    x = (torch.rand(3, 5) * 10).to(dtype)
+    report = Report()
+
+    def function(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return x * 3 + 1, x / 2, x > 4, x * 1.5, (x > 2) & (x < 7)
+
+    found, wanted = compiled(function, report)(x), function(x)
+    assert [one.dtype for one in found] == [one.dtype for one in wanted]
+    torch.testing.assert_close(found, wanted)
+    assert whole(report)
+
+
+def test_complex_numbers_stay_pytorchs() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return torch.view_as_real(torch.fft.fft(x * 2)) + 1
+
+    x = torch.randn(8)
+    torch.testing.assert_close(compiled(function)(x), function(x))
+
+
+def test_autocast() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        with torch.autocast("cpu", torch.bfloat16):
+            return torch.nn.functional.gelu(x @ x.t()).float() + 1
+
+    x = torch.randn(8, 8)
+    torch.testing.assert_close(compiled(function)(x), function(x), rtol=2e-2, atol=2e-2)
+
+
+def test_a_part_that_cannot_be_compiled_is_run_by_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tc.base.errors import GraphError
+    from tc.torch import compiled as module
+
+    def refuse(*_: object) -> None:
+        raise GraphError("it cannot be planned")
+
+    monkeypatch.setattr(module, "prepared", refuse)
+    report = Report()
+    x = torch.randn(3)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        torch.testing.assert_close(compiled(torch.exp, report)(x), x.exp())
+    assert "tc: PyTorch runs a part of the inference: it cannot be planned" in [str(one.message) for one in said]
+    assert "run by PyTorch: it cannot be planned" in str(report)
+    with pytest.raises(Exception, match="it cannot be planned"):
+        compiled(torch.exp, fallback="never")(x)
+
+
+def test_explain_says_what_runs_where() -> None:
+    model = torch.nn.Sequential(torch.nn.GELU(), torch.nn.Tanh())
+    text = str(tc.torch.explain(model, torch.randn(3, 4, requires_grad=True)))
+    assert "forward: " in text
+    assert "backward: " in text
+    assert " us at best" in text
+
+
+def test_tensors_on_other_devices_stay_pytorchs() -> None:
+    report = Report()
+    x = torch.randn(3, device="meta")
+    assert compiled(lambda x: x * 2, report)(x).device.type == "meta"
+    (part,) = report.parts
+    assert part.left["aten.mul.Tensor"].startswith("works on another device")
