@@ -76,6 +76,10 @@ def _run(given: argparse.Namespace) -> None:
             _apart(given.command, given.rounds, given.kernels, given.target)
         case "models":
             _models(given.paths, given.threads, given.rounds)
+        case "kernelbench":
+            from benchmarks.kernelbench.command import run as run_problems
+
+            run_problems(given)
         case "replay":
             _replay(given.recording)
         case _:

@@ -1,4 +1,4 @@
-"""``torch.compile(model, backend=...)``: graphs that are captured whole or in part, sizes, layouts, mutation, gradients."""
+"""``torch.compile``: graphs that are captured whole or in part, sizes, layouts, mutation, gradients."""
 
 from __future__ import annotations
 
@@ -60,7 +60,8 @@ def test_gradients_are_those_of_eager_pytorch() -> None:
 
 def test_what_has_no_rule_stays_pytorchs() -> None:
     def function(x: torch.Tensor) -> torch.Tensor:
-        return torch.special.i0(x * 2) + 1
+        found: torch.Tensor = torch.special.i0(x * 2)
+        return found + 1
 
     report = Report()
     x = torch.randn(4)
@@ -73,8 +74,9 @@ def test_what_has_no_rule_stays_pytorchs() -> None:
 
 
 def test_nothing_may_stay_pytorchs_where_that_is_forbidden() -> None:
-    with pytest.raises(Exception, match=r"fallback='never': aten.i0.default is not supported \(.*test_backend.py:\d+\)"):
-        compiled(lambda x: torch.special.i0(x), fallback="never")(torch.randn(4))
+    message = r"fallback='never': aten.i0.default is not supported \(.*test_backend.py:\d+\)"
+    with pytest.raises(Exception, match=message):
+        compiled(lambda x: torch.special.i0(x) + 1, fallback="never")(torch.randn(4))
 
 
 @pytest.mark.parametrize(
@@ -84,9 +86,9 @@ def test_nothing_may_stay_pytorchs_where_that_is_forbidden() -> None:
         ({"fallback": "often"}, "fallback must be one of measured, unsupported, never, got 'often'"),
     ],
 )
-def test_options_are_checked(options: dict[str, str], message: str) -> None:
+def test_options_are_checked(options: dict[str, Any], message: str) -> None:
     with pytest.raises(Exception, match=message) as raised:
-        compiled(torch.exp, **options)(torch.randn(3))
+        compiled(torch.exp, None, **options)(torch.randn(3))
     assert isinstance(raised.value.__cause__ or raised.value, OptionsError | Exception)
 
 

@@ -1,0 +1,56 @@
+"""What ``python -m benchmarks kernelbench`` prints and writes."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from benchmarks.kernelbench.harness import HEADER, Result, as_json, measured, problems, summary
+from benchmarks.measuring.machine import describe_machine
+
+
+def run(given: argparse.Namespace) -> None:
+    """Measures the problems; with ``--output``, all of them go into a file of JSON and a picture there."""
+    print(HEADER, flush=True)
+    results: list[Result] = []
+    paths = problems(given.path, given.level or [1], [int(number) for number in given.problems])
+    for result in measured(paths, threads=given.threads, seeds=given.seeds, rounds=given.rounds):
+        print(result.line, flush=True)
+        results.append(result)
+    print(summary(results))
+    if given.output is not None:
+        write(results, given.output, given.threads)
+
+
+def write(results: list[Result], folder: Path, threads: int) -> None:
+    """``kernelbench.json`` and ``kernelbench.png``."""
+    from dataclasses import asdict
+
+    folder.mkdir(parents=True, exist_ok=True)
+    machine = describe_machine()
+    found = {"machine": asdict(machine), "threads": threads, "problems": as_json(results)}
+    (folder / "kernelbench.json").write_text(json.dumps(found, indent=1) + "\n")
+    _draw(results, folder / "kernelbench.png", f"{machine.model}, {threads} threads")
+
+
+def _draw(results: list[Result], path: Path, title: str) -> None:
+    """A mark for each problem: how many times quicker than eager PyTorch ours and Inductor are."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    axes = figure.subplots()
+    shown = [result for result in results if result.ratio is not None]
+    places = range(len(shown))
+    axes.scatter(places, [r.ratio or 1.0 for r in shown], s=14, color="#2a7f62", label="ours", zorder=3)
+    peers = [(at, r.seconds["eager"] / r.seconds["inductor"]) for at, r in enumerate(shown) if "inductor" in r.seconds]
+    columns, ratios = [at for at, _ in peers], [ratio for _, ratio in peers]
+    axes.scatter(columns, ratios, s=10, color="#c8553d", marker="x", label="Inductor")
+    axes.axhline(1, color="black", linewidth=0.8)
+    axes.set_yscale("log")
+    axes.set_ylabel("time of eager PyTorch / own")
+    axes.set_xlabel("problems in order")
+    axes.set_title(f"{summary(results)}\n{title}", fontsize=9)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False)
+    figure.savefig(path, dpi=120)

@@ -1,0 +1,136 @@
+"""KernelBench's problems: sizes that fit, what is compared, what is written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from benchmarks.kernelbench.command import write
+from benchmarks.kernelbench.harness import Result, measured, problems, summary
+from benchmarks.kernelbench.problem import Problem, UnfitError, scaled
+from benchmarks.kernelbench.worker import error_of
+
+SCALED = """
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self, groups):
+        super().__init__()
+        self.norm = torch.nn.GroupNorm(groups, features)
+
+    def forward(self, x):
+        return self.norm(x)
+
+batch_size = 4096
+features = 512
+num_groups = 8
+shape = (512, 1024)
+
+def get_inputs():
+    return [torch.rand(batch_size, features, *shape)]
+
+def get_init_inputs():
+    return [num_groups]
+"""
+BROKEN = SCALED.replace("self.norm(x)", "self.norm(x[0, 0])")
+PLAIN = """
+import torch
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.tanh(x * 2)
+
+def get_inputs():
+    return [torch.rand(33, 17)]
+
+def get_init_inputs():
+    return []
+"""
+
+
+def checkout(folder: Path, **files: str) -> Path:
+    level = folder / "KernelBench" / "level1"
+    level.mkdir(parents=True)
+    for name, text in files.items():
+        (level / f"{name.lstrip('_')}.py").write_text(text)
+    return folder
+
+
+def test_problems_are_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+    folder = checkout(tmp_path, _10_c=PLAIN, _2_b=PLAIN, _1_a=PLAIN, notes=PLAIN)
+    assert [path.stem for path in problems(folder, [1], [])] == ["1_a", "2_b", "10_c"]
+    assert [path.stem for path in problems(folder, [1], [10])] == ["10_c"]
+
+
+def test_the_largest_sizes_are_halved_until_the_model_fits(tmp_path: Path) -> None:
+    folder = checkout(tmp_path, _1_a=SCALED)
+    problem = scaled(problems(folder, [1], [])[0], elements=1 << 20)
+    found = problem.module()
+    (x,) = found["get_inputs"]()
+    assert 1 << 18 <= x.numel() <= 1 << 20
+    assert problem.sizes["num_groups"] == 8
+    assert found["Model"](*found["get_init_inputs"]())(x).shape == x.shape
+    assert problem.name == "level1/1_a"
+    assert problem.level == 1
+
+
+def test_models_that_do_not_fit_are_errors(tmp_path: Path) -> None:
+    folder = checkout(tmp_path, _1_a=BROKEN, _2_b=SCALED)
+    broken, large = problems(folder, [1], [])
+    with pytest.raises(UnfitError, match="level1/1_a: the model does not take its own inputs"):
+        scaled(broken)
+    with pytest.raises(UnfitError, match=r"level1/2_b: [\d,]+ elements and 0 operations at the least"):
+        scaled(large, elements=10)
+    (result,) = measured([broken], threads=1, seeds=1, rounds=0)
+    assert result.wrong == "level1/1_a: the model does not take its own inputs"
+
+
+def test_errors_are_parts_of_the_greatest_element() -> None:
+    nan = float("nan")
+    assert error_of(torch.tensor([1.0, 4.0]), torch.tensor([1.0, 5.0])) == pytest.approx(0.2)
+    assert error_of(torch.tensor([nan, 4.0]), torch.tensor([nan, 4.0])) == 0
+    assert error_of(torch.tensor([nan, 4.0]), torch.tensor([1.0, 4.0])) == float("inf")
+    assert error_of(torch.ones(2), torch.ones(3)) == float("inf")
+    assert error_of(torch.tensor([1, 2]), torch.tensor([1, 3])) == float("inf")
+    assert error_of(torch.ones(0), torch.ones(0)) == 0
+
+
+def result(name: str, ours: float, left: dict[str, int] | None = None, wrong: str = "") -> Result:
+    seconds = {"eager": 1e-3, "inductor": 5e-4, "ours": ours}
+    return Result(name, {"n": 4}, seconds, 1e-7, left or {}, 0.5, wrong)
+
+
+def test_the_table_says_what_is_wrong_left_or_suspect(tmp_path: Path) -> None:
+    results = [
+        result("level1/1_a", 1e-3),
+        result("level1/2_b", 5e-5, {"aten.rand": 1}),
+        result("level1/3_c", 1e-3, wrong="seed 0: error 1.0e-01"),
+    ]
+    assert "left: aten.rand; suspect" in results[1].line
+    assert results[2].ratio is None
+    assert "seed 0: error 1.0e-01" in results[2].line
+    text = "level1: 2 of 3 right, 1 without operators of PyTorch; over eager 4.47, at least 1.00; Inductor 2.00"
+    assert summary(results) == text
+    write(results, tmp_path / "found", 2)
+    found = json.loads((tmp_path / "found" / "kernelbench.json").read_text())
+    assert [one["name"] for one in found["problems"]] == ["level1/1_a", "level1/2_b", "level1/3_c"]
+    assert (tmp_path / "found" / "kernelbench.png").stat().st_size > 1000
+
+
+@pytest.mark.slow
+def test_contenders_are_compared_and_timed_in_processes_of_their_own(tmp_path: Path) -> None:
+    folder = checkout(tmp_path, _1_a=PLAIN, _2_b=PLAIN.replace("x * 2", "x[x.shape[0]]"))
+    good, bad = measured(problems(folder, [1], []), threads=1, seeds=2, rounds=1, contenders=("eager", "ours"))
+    assert not good.wrong
+    assert good.ratio is not None
+    assert good.error < 1e-6
+    assert "ended" in bad.wrong or "does not take" in bad.wrong
+
+
+def test_sizes_take_the_place_of_those_in_the_file(tmp_path: Path) -> None:
+    (path,) = problems(checkout(tmp_path, _1_a=SCALED), [1], [])
+    found = Problem(path, {"batch_size": 2, "features": 16, "shape.0": 3, "shape.1": 5}).module()
+    assert found["get_inputs"]()[0].shape == (2, 16, 3, 5)
