@@ -85,6 +85,8 @@ ROOMS = {
     "artifact": room(
         "base language.program language.text language.lower targets runtime.host runtime.cuda runtime.opencl runtime",
     ),
+    # Kernels as sources that programs without Python compile: of a cache (commands.export), of a model (graph.export).
+    "export": room("base language.program targets runtime.host runtime.cuda runtime.opencl runtime artifact"),
     "polyhedral.ir": room("base language.program language.isl language.prove", "islpy"),
     "codegen.text": room("base language.program polyhedral.ir"),
     "polyhedral.analysis": room("base grammar.syntax language.program language.isl polyhedral.ir", "islpy"),
@@ -240,10 +242,7 @@ ROOMS = {
     "commands.contents": room(
         "base cache.format cache.content targets runtime.host artifact store tuner.trial tuner.session",
     ),
-    "commands.export": room(
-        "base language.program cache.format cache.content targets runtime.host runtime.cuda runtime.opencl "
-        "runtime artifact commands.contents",
-    ),
+    "commands.export": room("base cache.format cache.content targets artifact export commands.contents"),
     "tuner.report": room(
         "base language.program grammar cache.format cache.content artifact store tuner.trial tuner.search",
     ),

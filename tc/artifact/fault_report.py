@@ -8,7 +8,7 @@ from typing import Final, NoReturn
 
 from tc.artifact.convention import Convention
 from tc.base.errors import ArgumentError, DeviceError
-from tc.base.faults import BOUND, DIVERGED, MISALIGNED, OUTSIDE, TWICE, UNKNOWN
+from tc.base.faults import BOUND, DIVERGED, MISALIGNED, OUTSIDE, TWICE, UNKNOWN, Check
 from tc.runtime.loaded_kernel import NO_MEMORY
 
 _MISTAKES: Final[Mapping[int, str]] = MappingProxyType(
@@ -34,19 +34,15 @@ def report_fault(convention: Convention, fault: int) -> NoReturn:
             f"{name}: {_MISTAKES[fault]}; the compiler made a mistake, please report it with the definition"
         )
     check = convention.checks[fault - 1]
+    raise ArgumentError(f"{name}: {check_said(check)} (statement {check.statement}); the results are undefined")
+
+
+def check_said(check: Check) -> str:
+    """What is wrong where a check fails."""
     if check.dimension == TWICE:
-        raise ArgumentError(
-            f"{name}: indices in {check.tensor} are declared distinct, and two of them are the same "
-            f"(statement {check.statement}); the results are undefined"
-        )
+        return f"indices in {check.tensor} are declared distinct, and two of them are the same"
     if check.dimension == BOUND:
         allowed = "its iterator's range" if check.extent == UNKNOWN else f"0..{check.extent}"
-        raise ArgumentError(
-            f"{name}: {check.tensor} gives a bound of a range that is outside of {allowed} "
-            f"(statement {check.statement}); the results are undefined"
-        )
+        return f"{check.tensor} gives a bound of a range that is outside of {allowed}"
     allowed = "its extent" if check.extent == UNKNOWN else f"0:{check.extent}"
-    raise ArgumentError(
-        f"{name}: an index into dimension {check.dimension} of {check.tensor} is outside of {allowed} "
-        f"(statement {check.statement}); the results are undefined"
-    )
+    return f"an index into dimension {check.dimension} of {check.tensor} is outside of {allowed}"

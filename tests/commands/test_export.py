@@ -17,7 +17,7 @@ from tc.cache.content.store import Store
 from tc.commands.cache import main
 from tc.commands.contents.listing import Filter
 from tc.commands.export.selection import select
-from tc.commands.export.sizes import extents_said
+from tc.export.sizes import extents_said
 from tc.language.program.extent import Choice, Extent, Term
 from tc.language.program.specialization import Layout
 from tests.commands.caches import MM, add_variant, contents, summary

@@ -15,7 +15,7 @@ from tc.cache.content.store import Store
 from tc.cache.format.records import Text, Variant
 from tc.commands.cache import main
 from tc.commands.contents.terminal import printable, shortened
-from tc.commands.export.c_text import comment, identifier, integer, string
+from tc.export.c_text import comment, identifier, integer, string
 from tests.commands.caches import add_variant, contents, measurement, summary
 from tests.turns import every, one_in
 

@@ -1,1 +1,1 @@
-"""Kernels of a cache as source files that programs without Python compile and call."""
+"""Kernels of a cache as a folder of source files."""

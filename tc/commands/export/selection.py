@@ -17,32 +17,13 @@ from tc.cache.format.database_errors import damaged
 from tc.cache.format.records import Variant
 from tc.commands.contents.kernel_summary import SHORT, KernelSummary, summaries
 from tc.commands.contents.listing import Filter
-from tc.targets.target import CpuTarget, CudaTarget, EmulatorTarget, HostTarget, OpenClTarget, Target
+from tc.commands.contents.wording import options_said, time_said
+from tc.export.exported import Exported
+from tc.targets.target import CpuTarget, EmulatorTarget
 
 # Of a name, and of each of its parts.
 _LONGEST: Final = 64
 _DIGITS: Final = 8
-
-
-@frozen
-class Exported:
-    """A kernel with the name that it gets, of its file and in C; ``executable`` is that of ``variant``."""
-
-    name: str
-    summary: KernelSummary
-    variant: Variant
-    executable: Executable
-
-    @property
-    def host(self) -> HostTarget | None:
-        """The kind of processor that it runs on; None if it is for a GPU."""
-        target = self.executable.target
-        return target if isinstance(target, CpuTarget | EmulatorTarget) else None
-
-    @property
-    def file(self) -> str:
-        """Of its source."""
-        return self.name + _ending(self.executable.target)
 
 
 @frozen
@@ -74,8 +55,26 @@ def select(contents: Contents, wanted: Filter) -> Selection:
     if len(machines) > 1:
         raise OptionsError(f"kernels for {' and '.join(machines)} make no program together; choose one with --target")
     names = _names([(_readable(executable), summary.ingredients.key) for summary, _, executable in found])
-    exported = (Exported(name, *rest) for name, rest in zip(names, found, strict=True))
+    exported = (_exported(name, *rest) for name, rest in zip(names, found, strict=True))
     return Selection(tuple(sorted(exported, key=lambda kernel: kernel.name)), tuple(omitted))
+
+
+def _exported(name: str, summary: KernelSummary, variant: Variant, executable: Executable) -> Exported:
+    decision = summary.deciding
+    if decision is None:
+        time = "was never measured"
+    else:
+        time = f"takes {time_said(decision)}, on {counted(decision.threads, 'thread')} of {decision.machine}"
+    return Exported(
+        name=name,
+        executable=executable,
+        origin=f"kernel {variant.kernel} of a cache",
+        program=summary.ingredients.program,
+        options=options_said(variant.options, summary.ingredients.target),
+        time=time,
+        seconds=0.0 if decision is None else decision.seconds,
+        default_seconds=0.0 if decision is None else decision.default_seconds,
+    )
 
 
 def _reason(summary: KernelSummary) -> str:
@@ -119,13 +118,3 @@ def _names(kernels: Iterable[tuple[str, str]]) -> list[str]:
         name if times[name.casefold()] == 1 else f"{short}_{key}"
         for name, (short, _, key) in zip(names, cut, strict=True)
     ]
-
-
-def _ending(target: Target) -> str:
-    match target:
-        case CudaTarget():
-            return ".cu"
-        case OpenClTarget():
-            return ".cl"
-        case _:
-            return ".c"

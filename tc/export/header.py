@@ -6,19 +6,19 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from tc.artifact.convention import Operand
-from tc.base.counted import bytes_text, counted
-from tc.base.faults import DIVERGED, OUTSIDE, UNKNOWN
+from tc.artifact.fault_report import check_said
+from tc.base.counted import bytes_text
+from tc.base.faults import DIVERGED, OUTSIDE
 from tc.base.types import Kind, ScalarType
-from tc.commands.contents.wording import options_said, time_said
-from tc.commands.export.c_text import comment
-from tc.commands.export.selection import Exported
-from tc.commands.export.sizes import extents_said, open_sizes, places_said
+from tc.export.c_text import comment
+from tc.export.exported import Exported
+from tc.export.sizes import extents_said, open_sizes, places_said
 from tc.language.program.specialization import contiguous_strides
 from tc.runtime.loaded_kernel import NO_MEMORY
 from tc.targets.target import EmulatorTarget, OpenClTarget
 
 _HEAD: Final = """\
-// The kernels of this folder, exported by tc-cache.  README.txt says how to build and call them.
+// The kernels of this folder, exported by Tensor Comprehensions.  The README says how to build and call them.
 //
 // Kernels for processors have a prototype.  Those of GPUs have none: what to launch stands in the table in kernels.c.
 
@@ -59,7 +59,7 @@ def _description(kernel: Exported) -> Iterator[str]:
     convention = kernel.executable.convention
     interface = convention.interface
     yield f"{interface.name}({', '.join(interface.arguments)}) -> ({', '.join(interface.results)}): {kernel.file}"
-    yield from (f"    {line}" for line in kernel.summary.ingredients.program.splitlines() if line.strip())
+    yield from (f"    {line}" for line in kernel.program.splitlines() if line.strip())
     for number, operand in enumerate(convention.operands):
         yield f"  buffers[{number}]  {_operand(kernel, operand)}"
     for number, scalar in enumerate(interface.scalars):
@@ -71,12 +71,9 @@ def _description(kernel: Exported) -> Iterator[str]:
     for output, input in convention.signature.aliases:
         yield f"  {output} is the memory of {input}"
     yield f"  needs {_memory(kernel)}"
-    yield f"  for {kernel.executable.target} with options: {_options(kernel)}"
-    yield f"  {_time(kernel)}"
-    for number, check in enumerate(convention.checks, 1):
-        place = f"dimension {check.dimension} of {check.tensor}"
-        allowed = "its extent" if check.extent == UNKNOWN else f"0:{check.extent}"
-        yield f"  fault {number}: an index into {place} is outside of {allowed}"
+    yield f"  for {kernel.executable.target} with options: {kernel.options}"
+    yield f"  {kernel.time}"
+    yield from (f"  fault {number}: {check_said(check)}" for number, check in enumerate(convention.checks, 1))
     if isinstance(kernel.executable.target, EmulatorTarget):
         yield f"  fault {NO_MEMORY}: no memory; {DIVERGED}, {OUTSIDE}: a mistake of the compiler"
 
@@ -102,17 +99,6 @@ def _memory(kernel: Exported) -> str:
         return f"{bytes_text(sum(convention.temporaries))} for temporaries, and {bytes_text(shared)} for every block"
     memory = convention.memory
     return f"{bytes_text(memory.shared)} for temporaries, and {bytes_text(memory.scratch)} for every thread"
-
-
-def _options(kernel: Exported) -> str:
-    return options_said(kernel.variant.options, kernel.summary.ingredients.target)
-
-
-def _time(kernel: Exported) -> str:
-    decision = kernel.summary.deciding
-    if decision is None:
-        return "was never measured"
-    return f"takes {time_said(decision)}, on {counted(decision.threads, 'thread')} of {decision.machine}"
 
 
 def _member(type: ScalarType) -> str:

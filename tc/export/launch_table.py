@@ -9,14 +9,14 @@ from typing import Final
 from tc.artifact.convention import Operand
 from tc.base.grid import Argument, GridKernel, Place, launches
 from tc.base.types import ScalarType
-from tc.commands.export.c_text import array, integer, numbers, string
-from tc.commands.export.compile_options import own_flags
-from tc.commands.export.selection import Exported
-from tc.commands.export.sizes import open_sizes
-from tc.commands.export.sources import renamed
+from tc.export.c_text import array, integer, numbers, string
+from tc.export.compile_options import own_flags
+from tc.export.exported import Exported
+from tc.export.sizes import open_sizes
+from tc.export.sources import renamed
 
 _HEAD: Final = """\
-// What the kernels of this folder are, exported by tc-cache.  call.h explains it.
+// What the kernels of this folder are, exported by Tensor Comprehensions.  call.h explains it.
 
 #include "kernels.h"
 
@@ -76,9 +76,8 @@ def _entry(kernel: Exported) -> Iterator[str]:
     own = renamed(kernel)
     yield f".grid_count = {len(order)}"
     yield f".grids = {array('tc_grid', (_grid(grid, own.get(grid.name, grid.name), steps) for grid, steps in order))}"
-    decision = kernel.summary.deciding
-    yield f".seconds = {0.0 if decision is None else decision.seconds!r}"
-    yield f".default_seconds = {0.0 if decision is None else decision.default_seconds!r}"
+    yield f".seconds = {kernel.seconds!r}"
+    yield f".default_seconds = {kernel.default_seconds!r}"
 
 
 def _operand(kernel: Exported, operand: Operand) -> str:

@@ -1,48 +1,15 @@
-"""``Makefile`` and ``README.txt``: how an exported folder becomes a library, and how a program calls it."""
+"""``README.txt``: what is in an exported folder, and how a program calls it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final
 
-from tc.commands.export.c_text import integer
-from tc.commands.export.compile_options import own_flags
-from tc.commands.export.selection import Exported
-from tc.commands.export.sizes import open_sizes
-from tc.runtime.host.c_compiler import GCC_ONLY, OPTIMIZATION
+from tc.export.c_text import integer
+from tc.export.c_types import c_type
+from tc.export.exported import Exported
+from tc.export.sizes import open_sizes
 
-_MAKEFILE: Final = """\
-# GNU make.  Kernels must be compiled with these options: they keep IEEE values, and results that do not depend on the
-# compiler's mood.  Never add -ffast-math, neither here nor where the program is linked.
-
-CFLAGS := -std=gnu11 -fPIC {common}
-# What GCC needs and others may not know.
-CFLAGS += $(foreach flag,{gcc},$(shell $(CC) $(flag) -Werror -E -x c /dev/null >/dev/null 2>&1 && echo $(flag)))
-
-KERNELS := {objects}
-
-all: libkernels.a libkernels_threads.a
-
-# Calls run on one thread, with nothing but the C library ...
-libkernels.a: $(KERNELS) kernels.o call_plain.o
-\t$(AR) rcs $@ $^
-
-# ... or on many, those of pool.c (Linux, -pthread).
-libkernels_threads.a: $(KERNELS) kernels.o call_threads.o pool.o
-\t$(AR) rcs $@ $^
-
-{own}
-kernels.o call_plain.o call_threads.o pool.o: CFLAGS := -std=gnu11 -fPIC -O2 -pthread
-$(KERNELS): Makefile
-kernels.o: kernels.h call.h pool.h
-call_plain.o call_threads.o: call.h pool.h
-pool.o: pool.h workspace.h
-
-clean:
-\trm -f *.o *.a
-
-.PHONY: all clean
-"""
 _README: Final = """\
 Kernels that tc-cache has exported
 ==================================
@@ -80,27 +47,6 @@ int main(void) {{
   void *buffers[] = {{{names}}};
 {scalars}  return tc_call(tc_find("{name}"), buffers, {given}, 1);
 }}"""
-_TYPES: Final = {
-    "float32": "float",
-    "float64": "double",
-    "float16": "uint16_t",
-    "bfloat16": "uint16_t",
-    "float8_e4m3fn": "uint8_t",
-    "float8_e5m2": "uint8_t",
-    "bool": "uint8_t",
-}
-
-
-def makefile(kernels: Sequence[Exported]) -> str:
-    """The text of the file."""
-    hosted = [kernel for kernel in kernels if kernel.host is not None]
-    own = (f"{kernel.name}.o: CFLAGS += {' '.join(own_flags(kernel))}" for kernel in hosted)
-    return _MAKEFILE.format(
-        common=" ".join(OPTIMIZATION),
-        gcc=" ".join(GCC_ONLY),
-        objects=" ".join(f"{kernel.name}.o" for kernel in hosted),
-        own="\n".join(own),
-    )
 
 
 def readme(kernels: Sequence[Exported]) -> str:
@@ -116,9 +62,8 @@ def _example(kernel: Exported) -> str:
     arrays, names = [], []
     for number, operand in enumerate(convention.operands):
         layout, name = operand.layout, f"b{number}"
-        type = _TYPES.get(layout.type.value, f"{layout.type}_t")
         start = f" + {-layout.offsets.start}" if layout.offsets.start else ""
-        arrays.append(f"  static {type} {name}[{max(len(layout.offsets), 1)}];")
+        arrays.append(f"  static {c_type(layout.type)} {name}[{max(len(layout.offsets), 1)}];")
         names.append(f"{name}{start}")
     values = ["{0}" for _ in convention.interface.scalars]
     values += [f"{{.i = {integer(size.most)}}}" for size in open_sizes(kernel)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tc.commands.export.selection import Exported
+from tc.export.exported import Exported
 from tc.language.program.specialization import Layout, SymbolicSize
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tc.commands.export.c_text import comment, identifier
-from tc.commands.export.selection import Exported
+from tc.export.c_text import comment, identifier
+from tc.export.exported import Exported
 from tc.runtime.loaded_kernel import ENTRY
 
 
@@ -16,7 +16,7 @@ def source_file(kernel: Exported) -> str:
     """
     executable = kernel.executable
     lines = (
-        comment(f"Exported from a cache of Tensor Comprehensions: kernel {kernel.variant.kernel}."),
+        comment(f"Exported by Tensor Comprehensions: {kernel.origin}."),
         *(f"#define {identifier(given)} {own}" for given, own in renamed(kernel).items()),
     )
     return "\n".join((*lines, "", executable.source))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from tc.commands.export.selection import Exported
+from tc.export.exported import Exported
 from tc.runtime.cuda.nvrtc import nvrtc_flags
 from tc.runtime.opencl.opencl import EXACT_DIVISION, STANDARD
 from tc.targets.target import CpuTarget, CudaTarget, EmulatorTarget, OpenClTarget

@@ -40,7 +40,8 @@ typedef struct tc_argument {
   int64_t number;
 } tc_argument;
 
-// A launch on a GPU, along x, y and z.  The source itself declares the memory that the threads of a block share.
+// A launch on a GPU, along x, y and z.  The source itself declares the memory that the threads of a block share; where
+// that is more than 48 KiB, a launch on CUDA asks for it (CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES).
 typedef struct tc_grid {
   const char *name;
   int64_t blocks[3];

@@ -1,0 +1,1 @@
+"""Kernels as source files that programs without Python compile and call."""
