@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Final
 
 _LONGEST: Final = 2000
+# Of a line.
+_WIDEST: Final = 119
+# In place of a space that does not end a line.
+_UNBROKEN: Final = "\0"
 _HARMFUL: Final = re.compile(r"[^ -~]|[\\]|[?][?]/")
 
 
@@ -23,6 +28,19 @@ def string(text: str) -> str:
 def _character(byte: int) -> str:
     plain = 0x20 <= byte < 0x7F and chr(byte) not in '"\\?'
     return chr(byte) if plain else f"\\{byte:03o}"
+
+
+def listed(start: str, items: Sequence[str], end: str) -> str:
+    """A list with what stands around it: in one line, or in several where that would be too long."""
+    line = f"{start}{', '.join(items)}{end}"
+    if len(line) <= _WIDEST:
+        return line
+    indent = " " * (len(start) - len(start.lstrip(" ")) + 4)
+    joined = ", ".join(item.replace(" ", _UNBROKEN) for item in items)
+    wrapped = textwrap.wrap(
+        joined, _WIDEST, initial_indent=indent, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+    return "\n".join((start, *wrapped)).replace(_UNBROKEN, " ") + end
 
 
 def numbers(values: Sequence[int]) -> str:

@@ -2,6 +2,7 @@
 
 #include "call.h"
 
+#include <fenv.h>
 #include <stdlib.h>
 
 static void run_all(const tc_runtime *runtime, tc_body *body, const void *context, int64_t lower, int64_t upper) {
@@ -20,7 +21,11 @@ int32_t tc_call(const tc_exported *kernel, void *const *buffers, const tc_scalar
     runtime.scratch = runtime.shared + kernel->shared_bytes;
     runtime.scratch_bytes = kernel->scratch_bytes;
   }
+  fenv_t callers;
+  fegetenv(&callers);
+  fesetenv(FE_DFL_ENV);
   kernel->entry(buffers, scalars, &runtime);
+  fesetenv(&callers);
   free(runtime.shared);
   return fault;
 }

@@ -13,7 +13,8 @@ class Exported:
 
     ``origin``: where it comes from.  ``program``: what it computes, as text.  ``options``: those that it is made with.
     ``time``: how long a call takes.  ``seconds``, ``default_seconds``: the same as numbers, of this kernel and of the
-    one with default options; 0 where nothing was measured.
+    one with default options; 0 where nothing was measured.  ``module``: its grids are a module of their own, compiled
+    already, in which they keep the names that they were generated with.
     """
 
     name: str
@@ -24,6 +25,7 @@ class Exported:
     time: str
     seconds: float = 0.0
     default_seconds: float = 0.0
+    module: bool = False
 
     @property
     def host(self) -> HostTarget | None:

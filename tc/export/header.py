@@ -72,7 +72,8 @@ def _description(kernel: Exported) -> Iterator[str]:
         yield f"  {output} is the memory of {input}"
     yield f"  needs {_memory(kernel)}"
     yield f"  for {kernel.executable.target} with options: {kernel.options}"
-    yield f"  {kernel.time}"
+    if kernel.time:
+        yield f"  {kernel.time}"
     yield from (f"  fault {number}: {check_said(check)}" for number, check in enumerate(convention.checks, 1))
     if isinstance(kernel.executable.target, EmulatorTarget):
         yield f"  fault {NO_MEMORY}: no memory; {DIVERGED}, {OUTSIDE}: a mistake of the compiler"

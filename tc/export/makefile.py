@@ -13,9 +13,9 @@ _MAKEFILE: Final = """\
 # GNU make.  Kernels must be compiled with these options: they keep IEEE values, and results that do not depend on the
 # compiler's mood.  Never add -ffast-math, neither here nor where the program is linked.
 
-CFLAGS := -std=gnu11 -fPIC {common}
+KERNEL_FLAGS := -std=gnu11 -fPIC {common}
 # What GCC needs and others may not know.
-CFLAGS += $(foreach flag,{gcc},$(shell $(CC) $(flag) -Werror -E -x c /dev/null >/dev/null 2>&1 && echo $(flag)))
+KERNEL_FLAGS += $(foreach flag,{gcc},$(shell $(CC) $(flag) -Werror -E -x c /dev/null >/dev/null 2>&1 && echo $(flag)))
 
 KERNELS := {objects}
 
@@ -29,9 +29,12 @@ all: {library}.a {library}_threads.a
 {library}_threads.a: $(KERNELS) {beside} call_threads.o pool.o
 \t$(AR) rcs $@ $^
 
+$(KERNELS): %.o: %.c Makefile
+	$(CC) $(KERNEL_FLAGS) -c $< -o $@
 {own}
-{beside} call_plain.o call_threads.o pool.o: CFLAGS := -std=gnu11 -fPIC -O2 -pthread
-$(KERNELS): Makefile
+
+CFLAGS ?= -O2
+{beside} call_plain.o call_threads.o pool.o: override CFLAGS += -std=gnu11 -fPIC -pthread
 {beside}: kernels.h call.h pool.h
 call_plain.o call_threads.o: call.h pool.h
 pool.o: pool.h workspace.h
@@ -45,7 +48,7 @@ _PROGRAM: Final = """
 # The program of {program}.c.
 {program}: {program}.o {library}_threads.a
 \t$(CC) $^ -o $@ -lm -pthread
-{program}.o: CFLAGS := -std=gnu11 -O2
+{program}.o: override CFLAGS += -std=gnu11
 """
 
 
@@ -61,7 +64,10 @@ def makefile(
     of a source with a program that uses the library, if there is one.
     """
     hosted = [kernel for kernel in kernels if kernel.host is not None]
-    own = (f"{kernel.name}.o: CFLAGS += {' '.join(own_flags(kernel))}" for kernel in hosted)
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for kernel in hosted:
+        alike.setdefault(own_flags(kernel), []).append(f"{kernel.name}.o")
+    own = (f"{' '.join(objects)}: KERNEL_FLAGS += {' '.join(flags)}" for flags, objects in alike.items())
     return _MAKEFILE.format(
         common=" ".join(OPTIMIZATION),
         gcc=" ".join(GCC_ONLY),

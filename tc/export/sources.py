@@ -26,4 +26,6 @@ def renamed(kernel: Exported) -> Mapping[str, str]:
     """By the name that a function has in the generated source, the name that it is exported under."""
     if kernel.host is not None:
         return {ENTRY: kernel.name}
+    if kernel.module:
+        return {}
     return {grid.name: f"{kernel.name}_{number}" for number, grid in enumerate(kernel.executable.convention.grids)}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from pathlib import Path
+from typing import Final, TypeVar
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from tc.graph.ir.replay import GraphSource
 from tc.graph.ir.sizes import Dimension, Shape, Size, shape_text
 from tc.graph.ir.source import Declared, Demand, Request, Source
 from tc.graph.memory.plan import MemoryPlan
-from tc.graph.preparation import Settings, prepared, simplified
+from tc.graph.preparation import Settings, exportable, prepared, simplified
 from tc.graph.rewrite.engine import Applied
 from tc.graph.rewrite.rule import Rule
 from tc.graph.rewrite.rules import RULES
@@ -28,6 +29,8 @@ from tc.graph.run.stages import Runnable, Stages
 from tc.runtime.frameworks.arrays import describe
 from tc.runtime.frameworks.borrow import borrow
 from tc.runtime.frameworks.numpy_arrays import scalar_type_of
+
+T = TypeVar("T")
 
 
 class Model:
@@ -88,13 +91,16 @@ class Model:
 
         GraphError where it depends on the contents of inputs: call the model then.
         """
-        given = {declared.name: tuple(shape) for declared, shape in zip(self.inputs, shapes, strict=False)}
-        given |= {name: tuple(shape) for name, shape in named.items()}
+        given = self._given(shapes, named)
+        self._require_known(given)
         found: dict[str, Shape] = {}
+        sizes: dict[str, Dimension] = {}
         for declared in self.inputs:
-            shape = given.get(declared.name, declared.shape)
-            if shape is not None:
-                found[declared.name] = shape
+            if declared.name in given:
+                found[declared.name] = tuple(given[declared.name])
+                _require_shape(found[declared.name], declared, sizes)
+            elif declared.shape is not None:
+                found[declared.name] = declared.shape
             elif not declared.optional:
                 raise GraphError(f"the model does not declare the shape of `{declared.name}`; name it")
         try:
@@ -122,6 +128,20 @@ class Model:
         """What becomes of the graph for these shapes, as text: rewriting, kernels, who computes what, memory."""
         return explained(prepared(self.graph(*shapes, **named), self._settings))
 
+    def export(self, folder: str | Path, /, *shapes: Sequence[Dimension], **named: Sequence[Dimension]) -> None:
+        """Writes the model for these shapes as C, or as C and CUDA, which runs without Python.
+
+        ``folder``: new, empty, or an earlier export, which is replaced; names in C begin as it is called.  It has the
+        sources of the kernels, ``model.h`` with one function that runs them, ``weights.bin``, a ``Makefile``, and a
+        ``README.md`` that says how to call it.  The target is that of the model: ``load(path, target="cuda:sm_90")``.
+        GraphError for what the host computes, which is named, for shapes that are open, for graphs that depend on
+        contents, and for a folder that holds something else or cannot be written.
+        """
+        from tc.graph.export.export import write_model
+
+        plan = exportable(self.graph(*shapes, **named), self._settings)
+        write_model(Path(folder), self._source.name, self.outputs, plan, self._settings.target)
+
     @property
     def kernels(self) -> int:
         """How many kernels the graphs have that were compiled so far."""
@@ -131,7 +151,8 @@ class Model:
         plan, target = prepared(graph, self._settings).memory, self._settings.target
         return Execution(plan, target) if self._settings.arena else Allocating(plan, target)
 
-    def _given(self, arrays: Sequence[object], named: Mapping[str, object]) -> dict[str, object]:
+    def _given(self, arrays: Sequence[T], named: Mapping[str, T]) -> dict[str, T]:
+        """What is given for inputs in order, and by name."""
         if len(arrays) > len(self.inputs):
             raise GraphError(f"`{self._source.name}` has {len(self.inputs)} inputs, got {len(arrays)}")
         names = [declared.name for declared in self.inputs]
@@ -140,16 +161,20 @@ class Model:
             raise GraphError(f"the input `{twice[0]}` is given twice, by its place and by its name")
         return {**dict(zip(names, arrays, strict=False)), **named}
 
-    def _checked(self, inputs: Mapping[str, object]) -> dict[str, np.ndarray]:
-        """The inputs as arrays that fit what is declared, in the order of the declaration."""
+    def _require_known(self, given: Mapping[str, object]) -> None:
+        """GraphError for names that no input has."""
         names = [declared.name for declared in self.inputs]
-        for name in inputs:
+        for name in given:
             if name not in names:
                 guess = nearest(name, names)
                 hint = f"did you mean `{guess}`?" if guess else f"inputs: {', '.join(names)}"
                 raise GraphError(f"`{self._source.name}` has no input `{name}`; {hint}")
+
+    def _checked(self, inputs: Mapping[str, object]) -> dict[str, np.ndarray]:
+        """The inputs as arrays that fit what is declared, in the order of the declaration."""
+        self._require_known(inputs)
         found: dict[str, np.ndarray] = {}
-        sizes: dict[str, int] = {}
+        sizes: dict[str, Dimension] = {}
         for declared in self.inputs:
             if declared.name not in inputs:
                 if declared.optional:
@@ -161,22 +186,29 @@ class Model:
         return found
 
 
+def _require_shape(shape: Shape, declared: Declared, sizes: dict[str, Dimension]) -> None:
+    """GraphError where a shape is not as declared; ``sizes``: those of other inputs, by name."""
+    if declared.shape is None:
+        return
+    fits = len(shape) == len(declared.shape)
+    for extent, wanted in zip(shape, declared.shape, strict=False):
+        known = sizes.setdefault(str(wanted), extent) if isinstance(wanted, Size) else wanted
+        fits = fits and (extent == known or isinstance(extent, Size))
+    if not fits:
+        raise GraphError(
+            f"input `{declared.name}` is declared ({shape_text(declared.shape)}), got ({shape_text(shape)})"
+        )
+
+
 def _array(value: object, what: str) -> np.ndarray:
     """The elements of any framework's array, one after the other."""
     array = value if isinstance(value, np.ndarray) else borrow(describe(value, what))
     return array if array.flags.c_contiguous else np.ascontiguousarray(array).reshape(array.shape)
 
 
-def _require_fit(array: np.ndarray, declared: Declared, sizes: dict[str, int]) -> None:
+def _require_fit(array: np.ndarray, declared: Declared, sizes: dict[str, Dimension]) -> None:
     what = f"input `{declared.name}`"
     type = scalar_type_of(array.dtype, what)
     if type is not declared.type:
         raise GraphError(f"{what} is declared {declared.type}, got {type}")
-    if declared.shape is None:
-        return
-    fits = len(array.shape) == len(declared.shape)
-    for extent, wanted in zip(array.shape, declared.shape, strict=False):
-        known = sizes.setdefault(str(wanted), extent) if isinstance(wanted, Size) else wanted
-        fits = fits and extent == known
-    if not fits:
-        raise GraphError(f"{what} is declared ({shape_text(declared.shape)}), got {array.shape}")
+    _require_shape(array.shape, declared, sizes)

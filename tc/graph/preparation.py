@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
 from tc.base.errors import GraphError
 from tc.base.frozen import frozen
+from tc.graph.export.own_outputs import with_own_outputs
 from tc.graph.ir.graph import Graph
 from tc.graph.ir.sizes import shape_text
 from tc.graph.memory.plan import MemoryPlan, planned
@@ -18,6 +20,8 @@ from tc.graph.rewrite.engine import Applied, rewritten
 from tc.graph.rewrite.rule import Rule
 from tc.graph.rewrite.rules import RULES
 from tc.graph.run.execute import Execution
+
+_HOST: Final = "cpu"
 
 
 @frozen
@@ -57,12 +61,21 @@ def prepared(graph: Graph, settings: Settings) -> Prepared:
     changed, trace = simplified(graph, settings)
     if settings.rules:
         # What is constant now may be so for another rule.
-        changed, further = simplified(folded(changed, lambda part: _computed(part, settings)), settings)
-        changed, last = simplified(folded(changed, lambda part: _computed(part, settings)), settings, late=True)
+        changed, further = simplified(folded(changed, _computed), settings)
+        changed, last = simplified(folded(changed, _computed), settings, late=True)
         changed, trace = laid_out(changed), (*trace, *further, *last)
     partition = partition_of(changed) if settings.fuse else unfused(changed)
     memory = planned(composed(changed, partition), in_place=settings.in_place, reorder=settings.reorder)
     return Prepared(graph, changed, trace, partition, memory)
+
+
+def exportable(graph: Graph, settings: Settings) -> MemoryPlan:
+    """The plan of a graph whose outputs lie in order, as callers of an exported model want them."""
+    memory = prepared(graph, settings).memory
+    changed = with_own_outputs(memory.graph)
+    if changed is memory.graph:
+        return memory
+    return planned(changed, in_place=settings.in_place, reorder=settings.reorder)
 
 
 def _require_numbers(graph: Graph) -> None:
@@ -86,5 +99,6 @@ def unfused(graph: Graph) -> Partition:
     return Partition(tuple((at,) for at, node in enumerate(graph.nodes) if isinstance(node, Call)))
 
 
-def _computed(graph: Graph, settings: Settings) -> Sequence[np.ndarray]:
-    return Execution(planned(composed(graph, partition_of(graph))), settings.target).run({})
+def _computed(graph: Graph) -> Sequence[np.ndarray]:
+    # Ahead of time, there need not be the machine that the model is for.
+    return Execution(planned(composed(graph, partition_of(graph))), _HOST).run({})

@@ -1,0 +1,1 @@
+"""Models as programs in C and CUDA, which run without Python."""
