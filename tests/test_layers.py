@@ -199,6 +199,11 @@ ROOMS = {
         "base language.program graph.ir graph.memory runtime.frameworks dispatch api",
         "numpy",
     ),
+    # Models as programs in C and CUDA.
+    "graph.export": room(
+        "base language.text targets artifact export api graph.ir graph.memory graph.run",
+        "numpy",
+    ),
     "graph.rewrite": room("base graph.ir graph.operators graph.partition graph.run", "numpy"),
     "graph.rewrite.rules": room("base graph.ir graph.operators graph.operators.neural graph.rewrite", "numpy"),
     "graph.onnx.tensors": room("base runtime.frameworks", "numpy onnx"),
@@ -229,8 +234,8 @@ ROOMS = {
         "lark numpy",
     ),
     "graph": room(
-        "base runtime.frameworks graph.ir graph.partition graph.memory graph.run graph.rewrite graph.rewrite.rules "
-        "graph.onnx graph.graphdef api",
+        "base runtime.frameworks graph.ir graph.partition graph.memory graph.run graph.export graph.rewrite "
+        "graph.rewrite.rules graph.onnx graph.graphdef api",
         "numpy onnx",
     ),
     "torch.fx": room("base graph.ir", "ml_dtypes numpy torch"),
@@ -248,7 +253,7 @@ ROOMS = {
     ),
     "commands": room(
         "base language.program grammar cache.database cache.content targets runtime.host runtime artifact "
-        "dispatch tuner.trial tuner.space tuner.session api commands.contents commands.export "
+        "dispatch tuner.trial tuner.space tuner.session api graph commands.contents commands.export "
         "tuner.report",
     ),
 }

@@ -19,6 +19,7 @@ import tc
 from benchmarks.command_line import command_line as benchmarks_parser
 from tc.base.environment import Environment
 from tc.commands.cache import _parser as cache_parser
+from tc.commands.export_model import _parser as export_parser
 from tc.commands.jobs import read_job_file
 from tc.commands.tune import _parser as tune_parser
 from tc.language.program.functions import FUNCTIONS
@@ -31,6 +32,7 @@ EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["p
 PARSERS = {
     "tc-tune": tune_parser,
     "tc-cache": cache_parser,
+    "tc-export": export_parser,
     "python -m benchmarks": benchmarks_parser,
 }
 # What users bring, or what is there anyway.

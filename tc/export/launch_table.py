@@ -27,7 +27,7 @@ const tc_exported tc_kernels[] = {
 _TAIL: Final = """\
 };
 
-const int64_t tc_kernel_count = sizeof tc_kernels / sizeof *tc_kernels;
+const int64_t tc_kernel_count = $count;
 
 const tc_exported *tc_find(const char *name) {
   for (int64_t i = 0; i < tc_kernel_count; i++)
@@ -47,7 +47,8 @@ _PLACES: Final = {
 def launch_table(kernels: Sequence[Exported]) -> str:
     """The text of the file; ValueError for a number that is none of ours."""
     entries = ("\n".join(("  {", *(f"    {line}," for line in _entry(kernel)), "  },\n")) for kernel in kernels)
-    return "".join((_HEAD, *entries, _TAIL))
+    # No array is empty.
+    return "".join((_HEAD, *entries, *(() if kernels else ("  {0},\n",)), _TAIL.replace("$count", str(len(kernels)))))
 
 
 def _entry(kernel: Exported) -> Iterator[str]:

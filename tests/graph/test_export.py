@@ -49,7 +49,9 @@ def head() -> Graph:
     """A layer and a softmax, whose weights are constants."""
     builder = tc.graph.Builder("head")
     x = builder.input("X", F, (8, 30))
-    w, b = (builder.constant(np.cos(np.arange(n, dtype=np.float32)).reshape(s)) for n, s in ((300, (30, 10)), (10, (10,))))
+    w, b = (
+        builder.constant(np.cos(np.arange(n, dtype=np.float32)).reshape(s)) for n, s in ((300, (30, 10)), (10, (10,)))
+    )
     (made,) = builder.call(LAYER, x, w, b)
     return builder.finish(builder.call(SOFTMAX, made))
 
@@ -104,7 +106,9 @@ def test_the_header_compiles_in_other_languages(exported: Path) -> None:
     assert "//   in_X: float32(8, 30), 960 bytes, `X`, read\n" in text
     assert "//   out_softmax_P: float32(8, 10), 320 bytes, `softmax_P`, written\n" in text
     if shutil.which("c++"):
-        (exported / "program.cc").write_text('#include "head/model.h"\nint main() { return head_error(0) == nullptr; }\n')
+        (exported / "program.cc").write_text(
+            '#include "head/model.h"\nint main() { return head_error(0) == nullptr; }\n'
+        )
         shell(exported, "c++", "-Wall", "-Werror", "-fsyntax-only", "program.cc")
 
 
@@ -123,9 +127,9 @@ def test_the_weights_have_a_table(exported: Path) -> None:
     found = described(exported / "head")["weights"]
     data = (exported / "head" / "weights.bin").read_bytes()
     assert len(data) == found["bytes"]
-    wanted = {name: array for name, array in head().constants.items()}
+    wanted = head().constants
     for number, tensor in enumerate(found["tensors"]):
-        offset, size = np.frombuffer(data, "<u8", 2, 64 if number == 0 else 64 + 16 * number).tolist()
+        offset, size = np.frombuffer(data, "<u8", 2, 64 + 16 * number).tolist()
         assert (offset, size) == (tensor["offset"], tensor["bytes"])
         assert offset % 64 == 0
         held = np.frombuffer(data, tensor["type"], size // 4, offset).reshape(tensor["shape"])
@@ -146,7 +150,9 @@ def test_values_lie_where_the_plan_says(tmp_path: Path) -> None:
     )
     (more,) = builder.call("def more(float(N) A) -> (B) { B(i) = A(i) + 1 }", sums)
     (last,) = builder.call("def last(float(N) A) -> (B) { B(i) = 3 * A(i) }", more)
-    (empty,) = builder.call("def none(float(N,M) A) -> (B) { B(i,j) = A(i,j) }", builder.slice(x, (0, 0), (1, 1), (0, 8)))
+    (empty,) = builder.call(
+        "def none(float(N,M) A) -> (B) { B(i,j) = A(i,j) }", builder.slice(x, (0, 0), (1, 1), (0, 8))
+    )
     outputs = [
         builder.permute(twice, (1, 0)),
         builder.slice(twice, (1, 0), (1, 1), (2, 8)),
@@ -163,6 +169,12 @@ def test_values_lie_where_the_plan_says(tmp_path: Path) -> None:
     given = floats(6, 8), np.array([True, False, True])
     for number, settings in enumerate((Settings(), Settings(rules=(), fuse=False))):
         check(Model.of(graph, settings), tmp_path / f"places{number}", *given)
+
+
+def test_models_may_need_no_kernel(tmp_path: Path) -> None:
+    builder = tc.graph.Builder("same")
+    x = builder.input("x", F, (3, 4))
+    check(Model.of(builder.finish([x, builder.slice(x, (1, 0), (1, 1), (1, 4))])), tmp_path / "same", floats(3, 4))
 
 
 def test_the_emulator_is_exported(tmp_path: Path) -> None:
@@ -194,7 +206,7 @@ def test_light_classics(name: str, tmp_path: Path) -> None:
 NAMES = (
     "*/ int evil; /*",
     "\\\n#include </etc/passwd>\n??/\nint evil;",
-    '"); system("id',
+    '"); evil("',
     "`|<script>](x)",
     "\u202eover\x1b[31m",
     "int",
@@ -225,7 +237,7 @@ def test_hostile_names_stay_text(tmp_path: Path) -> None:
         sources = ("model.c", "kernels.c", "main.c")
         shell(folder, "cc", *STRICT, "-fsyntax-only", *sources)
         code = STRING.sub("", "".join(shell(folder, "cc", "-E", "-P", source) for source in sources))
-        assert not any(word in code for word in ("evil", "passwd", "system(", "script"))
+        assert re.search(r"\b(evil|passwd|script)\b", code) is None
         texts = [path.read_text() for path in folder.iterdir() if path.suffix != ".bin"]
         assert all(c.isprintable() or c in "\n\t" for text in texts for c in text)
         shutil.rmtree(folder)
@@ -284,7 +296,9 @@ def test_shapes_must_fit(tmp_path: Path) -> None:
 def small(value: float = 2.0) -> Model:
     builder = tc.graph.Builder("small")
     held = builder.constant(np.full(3, value, np.float32))
-    (made,) = builder.call("def scaled(float(N) A, float(N) B) -> (C) { C(i) = A(i) * B(i) }", builder.input("x", F, (3,)), held)
+    (made,) = builder.call(
+        "def scaled(float(N) A, float(N) B) -> (C) { C(i) = A(i) * B(i) }", builder.input("x", F, (3,)), held
+    )
     return Model.of(builder.finish([made]))
 
 
@@ -375,7 +389,9 @@ def test_the_command_exports_models(capsys: pytest.CaptureFixture[str], tmp_path
     outputs = [helper.make_tensor_value_info("c", TensorProto.FLOAT, ["N", 3])]
     model, folder = tmp_path / "add.onnx", tmp_path / "add"
     model.write_bytes(helper.make_model(helper.make_graph(nodes, "add", inputs, outputs)).SerializeToString())
-    assert run(capsys, 0, model, folder, "--shape", "4,3", "--shape", "b=4, 3") == f"wrote {folder}; see README.md there\n"
+    assert (
+        run(capsys, 0, model, folder, "--shape", "4,3", "--shape", "b=4, 3") == f"wrote {folder}; see README.md there\n"
+    )
     assert [one["shape"] for one in described(folder)["inputs"]] == [[4, 3], [4, 3]]
     assert run(capsys, 0, model, folder, "--shape", "b=5,3", "--shape", "a=1=5,3").startswith("wrote ")
     assert [one["c_name"] for one in described(folder)["inputs"]] == ["in_a_1", "in_b"]

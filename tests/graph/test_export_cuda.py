@@ -26,15 +26,14 @@ PATHS = "def paths(float(N,N) W) -> (D) { D(i,j) = W(i,j) for k in 0:N { D(i,j) 
 
 
 def graph() -> Graph:
-    """Kernels with checks, with temporaries and with steps; outputs that are copied."""
+    """Kernels with checks and with temporaries; outputs that are copied."""
     builder = tc.graph.Builder("parts")
-    places, x = builder.input("places", ScalarType.INT64, (5,)), builder.input("x", F, (129, 129))
+    places, x = builder.input("places", ScalarType.INT64, (5,)), builder.input("x", F, (5, 5))
     table = builder.constant(np.cos(np.arange(9 * 784, dtype=np.float32)).reshape(9, 784))
     weights = builder.constant(np.sin(np.arange(784 * 5, dtype=np.float32)).reshape(784, 5))
     (rows,) = builder.call(PICK, table, places)
     (made,) = builder.call(PRODUCT, rows, weights)
-    (found,) = builder.call(PATHS, x)
-    return builder.finish([builder.permute(made, (1, 0)), x, builder.slice(rows, (1, 0), (1, 1), (2, 784)), found])
+    return builder.finish([builder.permute(made, (1, 0)), x, builder.slice(rows, (1, 0), (1, 1), (2, 784))])
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +44,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def arrays(*places: int) -> list[np.ndarray]:
-    return [np.array(places), np.cos(np.arange(129 * 129, dtype=np.float32)).reshape(129, 129) + 2]
+    return [np.array(places), np.arange(25, dtype=np.float32).reshape(5, 5)]
 
 
 def test_the_program_computes_what_the_model_does(exported: Path) -> None:
@@ -57,9 +56,8 @@ def test_the_program_computes_what_the_model_does(exported: Path) -> None:
     text = (exported / "model.c").read_text()
     kernels = (exported / "kernels.c").read_text()
     assert "TC_TEMPORARY" in kernels
-    assert "TC_STEP" in kernels
     assert "TC_FAULT" in kernels
-    assert "cuMemcpyDtoDAsync(out_x, in_x, 66564, stream)" in text
+    assert "cuMemcpyDtoDAsync(out_x, in_x, 100, stream)" in text
 
 
 def test_what_a_kernel_finds_is_said(exported: Path) -> None:
@@ -68,6 +66,14 @@ def test_what_a_kernel_finds_is_said(exported: Path) -> None:
     assert shell(exported, "./main", "weights.bin", *names, status=1) == (
         "the model: pick_O = pick(constant, places): an index into dimension 0 of T is outside of 0:9\n"
     )
+
+
+def test_models_may_need_no_kernel(tmp_path: Path) -> None:
+    builder = tc.graph.Builder("same")
+    x = builder.input("x", F, (3, 4))
+    tc.graph.Model.of(builder.finish([x]), Settings(target=f"cuda:{ARCHITECTURE}")).export(tmp_path / "same")
+    same = np.arange(12, dtype=np.float32).reshape(3, 4)
+    np.testing.assert_array_equal(results(built(tmp_path / "same"), [same]), [same])
 
 
 CALLS = """
@@ -79,20 +85,20 @@ int main(void) {
   puts(parts_error(parts_load("nowhere", &model)));
   puts(parts_error(parts_load("model.c", &model)));
   if (parts_load("weights.bin", &model) != 0) return 1;
-  CUdeviceptr places, x, turned, same, some, found;
-  CUdeviceptr *all[] = {&places, &x, &turned, &same, &some, &found};
-  for (int n = 0; n < 6; n++) cuMemAlloc(all[n], 66564);
+  CUdeviceptr places, x, turned, same, some;
+  CUdeviceptr *all[] = {&places, &x, &turned, &same, &some};
+  for (int n = 0; n < 5; n++) cuMemAlloc(all[n], 8000);
   int64_t wrong[5] = {1, 2, 3, 4, -1};
   cuMemcpyHtoD(places, wrong, sizeof wrong);
-  puts(parts_error(parts_run(model, 0, NULL, places, x, turned, same, some, found)));
-  puts(parts_error(parts_run(model, 0, NULL, none, x, turned, same, some, found)));
-  puts(parts_error(parts_run(model, places + 8, NULL, places, x, turned, same, some, found)));
+  puts(parts_error(parts_run(model, 0, NULL, places, x, turned, same, some)));
+  puts(parts_error(parts_run(model, 0, NULL, none, x, turned, same, some)));
+  puts(parts_error(parts_run(model, places + 8, NULL, places, x, turned, same, some)));
   puts(parts_error(parts_wait(model, 0, NULL)));
   CUgraphExec graph;
-  puts(parts_error(parts_capture(model, 0, NULL, places, x, turned, same, some, found, &graph)));
+  puts(parts_error(parts_capture(model, 0, NULL, places, x, turned, same, some, &graph)));
   CUdeviceptr arena;
   cuMemAlloc(&arena, parts_arena_bytes());
-  puts(parts_error(parts_capture(model, arena, NULL, places, x, turned, same, some, found, &graph)));
+  puts(parts_error(parts_capture(model, arena, NULL, places, x, turned, same, some, &graph)));
   parts_unload(model);
   parts_unload(NULL);
   return 0;
@@ -113,6 +119,17 @@ def test_wrong_calls_say_why(exported: Path) -> None:
         *[refused] * 4,
         "operation not permitted when stream is capturing",
     ]
+
+
+@pytest.mark.slow
+def test_steps_are_launched_in_order(tmp_path: Path) -> None:
+    builder = tc.graph.Builder("paths")
+    model = builder.finish(builder.call(PATHS, builder.input("x", F, (129, 129))))
+    tc.graph.Model.of(model, Settings(target=f"cuda:{ARCHITECTURE}")).export(tmp_path / "paths")
+    assert "TC_STEP" in (tmp_path / "paths" / "kernels.c").read_text()
+    x = np.cos(np.arange(129 * 129, dtype=np.float32)).reshape(129, 129) + 2
+    (found,) = results(built(tmp_path / "paths"), [x])
+    np.testing.assert_array_equal(found, tc.graph.Model.of(model)(x))
 
 
 @pytest.mark.slow

@@ -118,7 +118,7 @@ void ${owner}_unload(${owner}_model *model) {
 size_t ${owner}_arena_bytes(void) { return ARENA_BYTES; }
 
 // Starts a kernel.  `number`: of the call among all of the model.
-static int call(const ${owner}_model *model, CUdeviceptr arena, CUstream stream, int kernel, int number,
+static inline int call(const ${owner}_model *model, CUdeviceptr arena, CUstream stream, int kernel, int number,
                 CUdeviceptr *operands) {
   CUdeviceptr fault = arena + FAULTS + (CUdeviceptr)number * sizeof(int32_t);
   const CUfunction *functions = &model->functions[first_functions[kernel]];

@@ -115,9 +115,7 @@ def run_prototype(program: ModelProgram, *, cuda: bool) -> str:
 def capture_prototype(program: ModelProgram) -> str:
     """The head of the function that makes a graph of CUDA of it."""
     first = (f"const {program.owner}_model *model", "CUdeviceptr arena", "CUstream stream")
-    return listed(
-        f"int {program.owner}_capture(", (*first, *_declared(program, cuda=True), "CUgraphExec *graph"), ")"
-    )
+    return listed(f"int {program.owner}_capture(", (*first, *_declared(program, cuda=True), "CUgraphExec *graph"), ")")
 
 
 def _declared(program: ModelProgram, *, cuda: bool) -> Iterator[str]:

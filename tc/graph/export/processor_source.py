@@ -69,7 +69,7 @@ void ${owner}_unload(${owner}_model *model) {
 size_t ${owner}_arena_bytes(void) { return ARENA_BYTES; }
 
 // Runs a kernel.  `first`: the number of the fault that is its first one.
-static int call(int kernel, int first, int64_t threads, void *const *operands) {
+static inline int call(int kernel, int first, int64_t threads, void *const *operands) {
   int32_t fault = tc_call(&tc_kernels[kernel], operands, NULL, threads);
   if (fault > 0) return first - 1 + fault;
   return fault == 0 ? 0 : fault == TC_NO_MEMORY ? ${OWNER}_NO_MEMORY : ${OWNER}_MISTAKE;
