@@ -135,7 +135,7 @@ def test_what_a_node_is_refused_for(nodes: list[Any], message: str) -> None:
         ({"z": X}, "`g` has no input `z`; did you mean|`g` has no input `z`; inputs: x"),
         ({}, "`g`: the input `x` is missing"),
         ({"x": X.astype(np.float64)}, "input `x` is declared float32, got float64"),
-        ({"x": X[0]}, r"input `x` is declared \(N, 3\), got \(3,\)"),
+        ({"x": X[0]}, r"input `x` is declared \(N, 3\), got \(3\)"),
         ({"x": X[:, :2]}, r"input `x` is declared \(N, 3\), got \(4, 2\)"),
     ],
 )

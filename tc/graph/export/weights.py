@@ -74,7 +74,7 @@ def _aligned(arrays: Iterable[np.ndarray]) -> Iterator[bytes | memoryview]:
 
 
 def _bytes(array: np.ndarray) -> memoryview:
-    return memoryview(array.reshape(-1).view("uint8"))
+    return array.reshape(-1).view("uint8").data
 
 
 def _rounded(size: int) -> int:
