@@ -11,6 +11,7 @@ import tc.graph
 from tc.base.types import ScalarType
 from tc.graph.ir.graph import Graph
 from tc.graph.preparation import Settings
+from tests.fuzz.graph_programs import drawn
 from tests.graph.exported import described, results, shell
 from tests.graph.exported_cuda import ARCHITECTURE, built, nvrtc_folder, toolkit
 
@@ -130,6 +131,16 @@ def test_steps_are_launched_in_order(tmp_path: Path) -> None:
     x = np.cos(np.arange(129 * 129, dtype=np.float32)).reshape(129, 129) + 2
     (found,) = results(built(tmp_path / "paths"), [x])
     np.testing.assert_array_equal(found, tc.graph.Model.of(model)(x))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(8))
+def test_random_graphs(seed: int, tmp_path: Path) -> None:
+    """Their numbers are small integers, whose sums are exact in every order."""
+    random = drawn(seed)
+    tc.graph.Model.of(random.graph, Settings(target=f"cuda:{ARCHITECTURE}")).export(tmp_path / "drawn")
+    for one, wanted in zip(results(built(tmp_path / "drawn"), [*random.inputs.values()]), random.results, strict=True):
+        np.testing.assert_array_equal(one, wanted)
 
 
 @pytest.mark.slow

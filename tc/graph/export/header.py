@@ -48,7 +48,7 @@ _PROCESSOR: Final = """\
 // The weights.  They are only read: any number of threads may use them at a time.
 typedef struct ${owner}_model ${owner}_model;
 
-// Maps weights.bin, which is at `path`.
+// Maps weights.bin, which is at `path`, and must not change until it is let go.
 int ${owner}_load(const char *path, ${owner}_model **model);
 void ${owner}_unload(${owner}_model *model);
 
