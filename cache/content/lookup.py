@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 from tc.base.digest import sha256_hex
 from tc.base.frozen import frozen
-from tc.cache.content.choice import winner_of
+from tc.cache.content.choice import winner_of, winning_seconds
 from tc.cache.database.database import Database, Session
 from tc.cache.database.opening import database_at
 from tc.cache.database.place import place_of
@@ -20,6 +20,7 @@ from tc.cache.format.tables import (
     COMPILERS,
     DECIDING,
     FEWEST_THREADS,
+    MEASURED_SHAPES,
     MEASUREMENTS,
     META,
     NATIVES,
@@ -103,6 +104,23 @@ class Reader:
             sql = where(TRIALS, "kernel", "machine", "threads", order="at, run, number, identity")
             rows = session.rows(sql, kernel=kernel, machine=machine, threads=threads)
             return tuple(record_of(TRIALS, row, self.key, self.database.place) for row in rows)
+
+    def seconds(self, kernel: str, default: str) -> dict[tuple[str, int], float]:
+        """By machine and number of threads, what a call of a kernel takes there: of the winner, or where there is none,
+        of a trial of the options ``default``.
+        """
+        with self.database.session() as session:
+            tried = session.rows(where(TRIALS, "kernel", "options", order="at"), kernel=kernel, options=default)
+            trials = [record_of(TRIALS, row, self.key, self.database.place) for row in tried]
+            found = {(one.machine, one.threads): one.seconds for one in trials if one.seconds is not None}
+            rows = session.rows(where(MEASUREMENTS, "kernel"), kernel=kernel)
+            return found | winning_seconds(record_of(MEASUREMENTS, row, self.key, self.database.place) for row in rows)
+
+    def measured_shapes(self, target: str, architecture: str) -> frozenset[str]:
+        """The ingredients ``shapes`` of all kernels for a target that were measured."""
+        with self.database.session() as session:
+            rows = session.rows(MEASURED_SHAPES, target=target, architecture=architecture)
+            return frozenset(str(row["shapes"]) for row in rows)
 
     def runs(self) -> tuple[Run, ...]:
         """Every search, in the order in which they began."""

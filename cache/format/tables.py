@@ -77,6 +77,11 @@ OUTCOMES: Final = (
 UNMEASURED: Final = (
     "SELECT identity FROM variants WHERE NOT EXISTS (SELECT 1 FROM measurements WHERE variant = variants.identity)"
 )
+MEASURED_SHAPES: Final = (
+    "SELECT DISTINCT shapes FROM kernels WHERE target = :target AND architecture = :architecture AND "
+    "(EXISTS (SELECT 1 FROM measurements WHERE kernel = kernels.key) OR "
+    "EXISTS (SELECT 1 FROM trials WHERE kernel = kernels.key))"
+)
 OLDEST: Final = (
     'SELECT identity, length(source) + length("binary") + length(executable) + length(options) AS size '
     "FROM variants ORDER BY created, identity"

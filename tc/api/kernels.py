@@ -158,6 +158,11 @@ class Kernels:
         cache = process_cache()
         return "" if cache is None else cache.explain(self._wanted(signature, target, self._chosen(target, options)))
 
+    def seconds(self, signature: Signature, target: Target) -> Mapping[tuple[str, int], float]:
+        """By machine and number of threads, what a call of the best kernel takes, as far as the cache knows."""
+        cache = process_cache()
+        return {} if cache is None else cache.seconds(self._wanted(signature, target, self._chosen(target, None)))
+
     def _found(self, signature: Signature, target: Target, options: Options | None) -> Kernel | None:
         """The kernel from the cache, unless its stages are to be seen, or it is to be tuned first."""
         from tc.dispatch.kernel import Kernel

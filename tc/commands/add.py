@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
+from tc.base.durations import duration
 from tc.base.environment import environment
 from tc.base.errors import OptionsError
 from tc.cache.content.store import Store
@@ -15,7 +16,6 @@ from tc.runtime.named_target import named_target
 from tc.targets.default_options import default_options
 from tc.targets.options import Options
 from tc.targets.target import Target
-from tc.tuner.session.console import duration
 from tc.tuner.session.inject import Injected, Wish, inject
 from tc.tuner.space.starts import read_starts
 

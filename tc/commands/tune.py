@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from tc.api.tuning import TuningRequest, device_numbers, first_device, open_store, workers_for
 from tc.base.counted import counted
+from tc.base.durations import duration
 from tc.base.environment import environment
 from tc.base.errors import OptionsError, TCError, TuningError
 from tc.base.file_draft import draft_of
@@ -24,7 +25,7 @@ from tc.commands.jobs import Job, JobFile, Request, parse_names, parse_sizes, re
 from tc.commands.warned import warned
 from tc.runtime.host.threads import MOST_THREADS, available_threads
 from tc.runtime.named_target import named_target
-from tc.tuner.session.console import console, duration
+from tc.tuner.session.console import console
 from tc.tuner.session.control import Control
 from tc.tuner.session.effort import EFFORTS
 from tc.tuner.session.kernel_search import Tuning

@@ -116,6 +116,12 @@ class Model:
                 print(applied, file=sys.stderr)
         return model
 
+    def cut(self, *cuts: str) -> Model:
+        """The model whose calls share no kernel through these values, by name as ``explain`` has them, and do so
+        through all others, as far as they may.
+        """
+        return Model(self._source, replace(self._settings, cuts=cuts))
+
     def trace(self, *shapes: Sequence[Dimension], **named: Sequence[Dimension]) -> tuple[Applied, ...]:
         """What rewriting changes in the graph for these shapes, in order."""
         return simplified(self.graph(*shapes, **named), self._settings)[1]

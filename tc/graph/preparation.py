@@ -7,19 +7,27 @@ from typing import Final
 
 import numpy as np
 
-from tc.base.errors import GraphError
+from tc.api.available import target_of_call
+from tc.base.errors import DeviceError, GraphError, OptionsError
 from tc.base.frozen import frozen
 from tc.graph.export.own_outputs import with_own_outputs
 from tc.graph.ir.graph import Graph
 from tc.graph.ir.sizes import shape_text
 from tc.graph.memory.plan import MemoryPlan, planned
 from tc.graph.partition.compose import composed
+from tc.graph.partition.costs import NO_RECORD, Costs, Record
+from tc.graph.partition.cuts import named_cuts
+from tc.graph.partition.decide import Decision, decided
 from tc.graph.partition.partition import Partition, partition_of
+from tc.graph.partition.rates import rates_of
 from tc.graph.rewrite.constants import folded, laid_out
 from tc.graph.rewrite.engine import Applied, rewritten
 from tc.graph.rewrite.rule import Rule
 from tc.graph.rewrite.rules import RULES
 from tc.graph.run.execute import Execution
+from tc.graph.run.recorded import recorded
+from tc.runtime.host.threads import get_threads
+from tc.targets.target import CpuTarget
 
 _HOST: Final = "cpu"
 
@@ -29,34 +37,52 @@ class Settings:
     """How graphs are prepared.
 
     ``rules``: of rewriting, in the order in which they are tried; none, and nothing is rewritten.  ``fuse``: whether
-    calls share kernels.  ``in_place`` and ``reorder``: see ``tc.graph.memory.plan``.
+    calls share kernels.  ``cuts``: the values through which none do, ``value``, or ``value -> result`` for one of its
+    users; None decides that by what was measured, or else predicted.
+    ``in_place`` and ``reorder``: see ``tc.graph.memory.plan``.
     ``arena``: intermediate values lie in one block of memory; otherwise each is allocated and freed.
+    OptionsError for cuts that are no names, or beside ``fuse=False``, which leaves nothing to cut.
     """
 
     target: str | None = None
     rules: tuple[Rule, ...] = RULES
     fuse: bool = True
+    cuts: tuple[str, ...] | None = None
     in_place: bool = True
     reorder: bool = True
     arena: bool = True
 
+    def __post_init__(self) -> None:
+        if self.cuts is None:
+            return
+        if isinstance(self.cuts, str) or not all(isinstance(cut, str) for cut in self.cuts):
+            raise OptionsError(f"cuts are names of values, such as ['r0 -> r1'], got {self.cuts!r}")
+        if not self.fuse:
+            raise OptionsError("fuse=False leaves nothing to cut; leave out either")
+
 
 @frozen
 class Prepared:
-    """A graph before and after rewriting, how it is divided into kernels, and its memory."""
+    """A graph before and after rewriting, how it is divided into kernels, what these cost, and its memory."""
 
     elaborated: Graph
     rewritten: Graph
     trace: tuple[Applied, ...]
-    partition: Partition
+    decision: Decision
+    costs: Costs
     memory: MemoryPlan
 
 
 def prepared(graph: Graph, settings: Settings) -> Prepared:
     """The plan of a graph.  Compiles only what depends on constants alone.
 
-    GraphError where a size is open.
+    GraphError where a size is open, and for cuts that the graph has not.
     """
+    return divided(graph, *reduced(graph, settings), settings)
+
+
+def reduced(graph: Graph, settings: Settings) -> tuple[Graph, tuple[Applied, ...]]:
+    """The graph after rewriting, with constants computed, and what was rewritten."""
     _require_numbers(graph)
     changed, trace = simplified(graph, settings)
     if settings.rules:
@@ -64,9 +90,7 @@ def prepared(graph: Graph, settings: Settings) -> Prepared:
         changed, further = simplified(folded(changed, _computed), settings)
         changed, last = simplified(folded(changed, _computed), settings, late=True)
         changed, trace = laid_out(changed), (*trace, *further, *last)
-    partition = partition_of(changed) if settings.fuse else unfused(changed)
-    memory = planned(composed(changed, partition), in_place=settings.in_place, reorder=settings.reorder)
-    return Prepared(graph, changed, trace, partition, memory)
+    return changed, trace
 
 
 def exportable(graph: Graph, settings: Settings) -> MemoryPlan:
@@ -90,6 +114,32 @@ def simplified(graph: Graph, settings: Settings, *, late: bool = False) -> tuple
     """The graph after rewriting, and what was rewritten.  ``late``: also by the rules that come last."""
     rules = [rule for rule in settings.rules if late or not rule.late]
     return rewritten(graph, rules) if settings.rules else (graph, ())
+
+
+def divided(
+    graph: Graph, changed: Graph, trace: tuple[Applied, ...], settings: Settings, record: Record | None = None
+) -> Prepared:
+    """The plan of a graph that was rewritten: how it is divided is decided by a record of measurements, None for that
+    of the cache of this process.
+    """
+    costs = _costs(changed, settings, record)
+    if not settings.fuse:
+        decision = Decision(unfused(changed))
+    elif settings.cuts is not None:
+        decision = Decision(partition_of(changed, named_cuts(changed, settings.cuts)))
+    else:
+        decision = decided(costs)
+    parts = composed(changed, decision.partition)
+    memory = planned(parts, in_place=settings.in_place, reorder=settings.reorder)
+    return Prepared(graph, changed, trace, decision, costs, memory)
+
+
+def _costs(graph: Graph, settings: Settings, record: Record | None) -> Costs:
+    try:
+        target = target_of_call(settings.target)
+    except DeviceError:  # graphs are planned for machines that are not here
+        return Costs(graph, rates_of(CpuTarget("x86-64"), get_threads()), record or NO_RECORD)
+    return Costs(graph, rates_of(target, get_threads()), recorded(target) if record is None else record)
 
 
 def unfused(graph: Graph) -> Partition:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tc.cache.content.lookup import Reader
     from tc.cache.content.store import Store
     from tc.language.program.program import Program
+    from tc.targets.target import Target
 
 # The user's own cache does not grow beyond; what was tuned, and is the best, always stays.
 _OWN_BYTES: Final = 1 << 30
@@ -93,6 +94,25 @@ class KernelCache:
                 text = f"{self._miss(wanted)}\nit is compiled with default options, as others that are missing"
                 self._say_once("miss", text)
         return None
+
+    def seconds(self, wanted: Wanted) -> Mapping[tuple[str, int], float]:
+        """By machine and number of threads, what a call of the best kernel takes, as far as that was measured."""
+        with self._forgiven():
+            reader = self._reader()
+            if reader is not None:
+                default = options_text(default_options(wanted.target, wanted.numerics))
+                for ingredients in self._candidates(reader, wanted):
+                    if found := reader.seconds(ingredients.key, default):
+                        return found
+        return {}
+
+    def measured_shapes(self, target: Target) -> frozenset[str]:
+        """``shapes_text`` of the kernels for a target that were measured."""
+        with self._forgiven():
+            reader = self._reader()
+            if reader is not None:
+                return reader.measured_shapes(*target_names(target))
+        return frozenset()
 
     def keep(self, wanted: Wanted, siblings: Mapping[str, Definition], executable: Executable) -> None:
         """Stores a kernel that was compiled, and what a process needs that has no compiler; only reads in other modes.

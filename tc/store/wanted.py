@@ -45,7 +45,7 @@ class Wanted:
         numerics = self.numerics if self.options is None else self.options.numerics
         return Ingredients(
             program=with_numerics(self.definition.canonical, "" if numerics == Numerics() else numerics.to_json()),
-            shapes=_listed([spec.shape for _, spec in arguments]),
+            shapes=shapes_text([spec.shape for _, spec in arguments]),
             dtypes=_listed([str(spec.dtype) for _, spec in arguments]),
             strides=_listed([_strides(places[name], spec) for name, spec in (*arguments, *results)]),
             alignment=_ALIGNMENT,
@@ -82,7 +82,7 @@ class Wanted:
     @property
     def threads(self) -> int:
         """How many the static default is chosen for on this machine."""
-        return available_threads() if isinstance(self.target, CpuTarget) else 1
+        return threads_of(self.target)
 
     @property
     def machine(self) -> str:
@@ -132,6 +132,16 @@ def _symbolic_place(place: object) -> tuple[int, int]:
             return argument, 0
         case _:
             raise ValueError(f"symbolic sizes are pairs of a number and places, got {place!r}")
+
+
+def shapes_text(shapes: Sequence[tuple[int, ...]]) -> str:
+    """The ingredient ``shapes`` of a kernel for arguments of these shapes."""
+    return _listed(shapes)
+
+
+def threads_of(target: Target) -> int:
+    """How many threads the static default of a target is chosen for on this machine."""
+    return available_threads() if isinstance(target, CpuTarget) else 1
 
 
 def extents_of(ingredients: Ingredients) -> tuple[tuple[str, ...], ...] | None:

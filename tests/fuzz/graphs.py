@@ -19,7 +19,8 @@ from tc.graph.ir.parse_graph import parse
 from tc.graph.memory.plan import planned
 from tc.graph.model import Model
 from tc.graph.partition.compose import composed
-from tc.graph.partition.partition import edges_of, partition_of
+from tc.graph.partition.edges import edges_of
+from tc.graph.partition.partition import partition_of
 from tc.graph.preparation import Settings
 from tc.graph.rewrite.constants import folded, laid_out
 from tc.graph.rewrite.engine import rewritten

@@ -16,8 +16,10 @@ from tc.graph.operators.pointwise import pointwise
 from tc.graph.operators.products import product
 from tc.graph.operators.reductions import reduced
 from tc.graph.partition.compose import composed
+from tc.graph.partition.edges import edges_of
+from tc.graph.partition.groups import MOST_STATEMENTS
 from tc.graph.partition.kinds import Kind, kind_of
-from tc.graph.partition.partition import MOST_STATEMENTS, edges_of, partition_of
+from tc.graph.partition.partition import partition_of
 from tc.graph.run.evaluate import evaluate
 from tc.language.text.print_program import program_text
 from tests.fuzz.graph_programs import drawn

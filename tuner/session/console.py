@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, assert_never
 
 from tc.base.counted import bytes_text, counted
+from tc.base.durations import duration
 from tc.tuner.session.progress_events import (
     Decided,
     Event,
@@ -47,14 +48,6 @@ def console(say: Callable[[str], None], show: Callable[[str], None] = lambda _te
                 assert_never(event)
 
     return listen
-
-
-def duration(seconds: float) -> str:
-    """Seconds in the unit that fits: ``1.23 ms``."""
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds * 1e9:.3g} ns"
 
 
 def _started(event: Started) -> str:

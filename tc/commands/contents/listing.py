@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import Final
 
 from tc.artifact.packing import has_injected_source
+from tc.base.durations import duration
 from tc.base.frozen import frozen
 from tc.cache.content.contents import Contents
 from tc.cache.format.ingredients import Ingredients
@@ -15,7 +16,6 @@ from tc.cache.format.tables import MEASUREMENTS, TRIAL_COUNTS
 from tc.commands.contents.kernel_summary import SHORT, deciding, names_of
 from tc.commands.contents.terminal import shortened, table
 from tc.commands.contents.wording import dtypes_said, shapes_said, speedup_said, target_said
-from tc.tuner.session.console import duration
 
 _HEADINGS: Final = ("key", "definition", "shapes", "types", "target", "time", "speed-up", "trials")
 _LONGEST: Final = 36

@@ -7,12 +7,12 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from tc.base.durations import duration
 from tc.cache.format.ingredients import Ingredients
 from tc.cache.format.records import Measurement
 from tc.store.wanted import extents_of
 from tc.targets.default_options import default_options_of
 from tc.targets.options_json import to_json
-from tc.tuner.session.console import duration
 
 _ABSENT: Final = object()
 # Of brackets.  Nothing of ours has so many, and what is nested too deep cannot be walked.

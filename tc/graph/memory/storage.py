@@ -66,7 +66,7 @@ def storage_of(graph: Graph, *, in_place: bool = True) -> Storage:
             root = roots[operand]
             fits = root not in kept and last[root] == at and node.operands.count(operand) == _SAME
             alone = sum(roots[other] == root for other in node.operands) == _SAME
-            if fits and alone and operand not in views and _replaces(graph, node, operand):
+            if fits and alone and operand not in views and may_replace(graph, node, operand):
                 replaced[name] = operand
                 users_of = [other for other, own in roots.items() if own == roots[name]]
                 end = last[name]
@@ -77,7 +77,7 @@ def storage_of(graph: Graph, *, in_place: bool = True) -> Storage:
     return Storage(roots, replaced)
 
 
-def _replaces(graph: Graph, node: Call, operand: str) -> bool:
+def may_replace(graph: Graph, node: Call, operand: str) -> bool:
     """Whether the result is as large as the operand, and computed element by element."""
     source, result = graph.values[operand], graph.values[node.results[0]]
     same = source.type is result.type and source.shape == result.shape and source.is_contiguous

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from tc.grammar.parser import parse
 from tc.graph.ir.builder import program_of
@@ -18,6 +19,9 @@ from tc.language.lower.lower import lower_caller
 from tc.language.program.program import Program
 from tc.language.text.print_program import program_text
 
+# The nodes that use each value, by name.
+Users: TypeAlias = Mapping[str, list[Node]]
+
 
 def composed(graph: Graph, partition: Partition) -> Graph:
     """The graph with a call for each group."""
@@ -27,19 +31,30 @@ def composed(graph: Graph, partition: Partition) -> Graph:
         group = joined.get(at, (at,))
         if group in nodes or at != group[0]:
             continue
-        nodes[group] = _call_of(graph, group, users) if len(group) > 1 else node
+        nodes[group] = call_of(graph, group, users) if len(group) > 1 else node
     return replace(graph, nodes=tuple(nodes.values())).in_order()
 
 
-def _call_of(graph: Graph, group: Sequence[int], users: Mapping[str, list[Node]]) -> Call:
-    """The call of a comprehension that makes all that is used of a group."""
+def boundary(graph: Graph, group: Sequence[int], users: Users) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What a group of calls reads that others make, and what it makes that others use, or the graph returns."""
     calls = [node for at in group if isinstance(node := graph.nodes[at], Call)]
-    made = [result for call in calls for result in call.results]
+    if len(calls) == 1:
+        return calls[0].operands, calls[0].results
+    made = dict.fromkeys(result for call in calls for result in call.results)
     operands = tuple(dict.fromkeys(name for call in calls for name in call.operands if name not in made))
     inside = set(map(id, calls))
     results = tuple(
         name for name in made if name in graph.outputs or any(id(user) not in inside for user in users[name])
     )
+    return operands, results
+
+
+def call_of(graph: Graph, group: Sequence[int], users: Users) -> Call:
+    """The call of a comprehension that makes all that is used of a group."""
+    calls = [node for at in group if isinstance(node := graph.nodes[at], Call)]
+    if len(calls) == 1:
+        return calls[0]
+    operands, results = boundary(graph, group, users)
     text, callees = _caller(graph, calls, operands, results)
     origin = ", ".join(dict.fromkeys(call.origin for call in calls if call.origin))
     return Call(_program(text, tuple(callees.values())), operands, results, origin)

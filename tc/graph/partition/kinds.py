@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 from enum import Enum
 
+from tc.graph.ir.graph import Graph
+from tc.graph.ir.nodes import Call
 from tc.language.program.program import IteratorReference, Literal, Program, Read, reads_in
 
 
@@ -28,6 +30,13 @@ def kind_of(program: Program) -> Kind:
     if len(own) != len(statement.subscripts) or len(own) != len(statement.iterators) or statement.conditions:
         return Kind.MOVEMENT
     return Kind.POINTWISE if all(_in_place(read, own) for read in reads_in(statement.value)) else Kind.MOVEMENT
+
+
+def kinds_of(graph: Graph) -> list[Kind | None]:
+    """The kind of each node's program, None for those that have none; each program is looked at once."""
+    programs = {id(node.program): node.program for node in graph.nodes if isinstance(node, Call)}
+    found = {number: kind_of(program) for number, program in programs.items()}
+    return [found[id(node.program)] if isinstance(node, Call) else None for node in graph.nodes]
 
 
 def _in_place(read: Read, own: list[str]) -> bool:

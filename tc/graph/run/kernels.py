@@ -20,18 +20,20 @@ if TYPE_CHECKING:
 def compiled(plan: MemoryPlan, target: str | None) -> Mapping[tuple[str, ...], Kernel]:
     """The kernel of each call, by the names of its results."""
     calls = [node for node in plan.graph.nodes if isinstance(node, Call)]
-    kernels = compile_together([_wanted(plan, call) for call in calls], target)
+    kernels = compile_together([wanted_of(plan, call) for call in calls], target)
     return {call.results: kernel for call, kernel in zip(calls, kernels, strict=True)}
 
 
-def _wanted(plan: MemoryPlan, call: Call) -> Wanted:
+def wanted_of(plan: MemoryPlan, call: Call) -> Wanted:
+    """The kernel of a call of a plan: what is written in place has one of its own."""
     values, replaced = plan.graph.values, plan.storage.in_place
     arguments = dict(zip(call.operands, call.program.arguments, strict=True))
     results = zip(call.program.results, call.results, strict=True)
     in_place = tuple((own, arguments[replaced[name]]) for own, name in results if name in replaced)
-    return Wanted(comprehension_of(call.program), tuple(_spec(values[name]) for name in call.operands), in_place)
+    return Wanted(comprehension_of(call.program), tuple(spec_of(values[name]) for name in call.operands), in_place)
 
 
-def _spec(value: Value) -> ArraySpec:
+def spec_of(value: Value) -> ArraySpec:
+    """What a kernel must know of a value."""
     shape, steps = numbers(value.shape, value.name), numbers(value.steps, value.name)
     return ArraySpec(shape, value.type, None if value.strides is None else steps)

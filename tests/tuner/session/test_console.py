@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tc.base.durations import duration
 from tc.tuner.session.confirm import Contender
-from tc.tuner.session.console import console, duration
+from tc.tuner.session.console import console
 from tc.tuner.session.progress_events import Decided, Event, Generation, Standing, Started, Trying
 from tc.tuner.trial.trial_outcome import FailureKind
 

@@ -1,0 +1,77 @@
+"""``Recorded``: what was measured of the kernels of graphs, by the cache of this process or by another one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from tc.api.kernels import process_cache
+from tc.api.together import Wanted
+from tc.graph.ir.graph import Graph
+from tc.graph.ir.nodes import Call
+from tc.graph.ir.sizes import Shape
+from tc.graph.memory.storage import may_replace
+from tc.graph.partition.costs import NO_RECORD, Place, Record
+from tc.graph.run.arrays import numbers
+from tc.graph.run.comprehensions import comprehension_of
+from tc.graph.run.kernels import spec_of
+from tc.store.measured_machine import measured_machine
+from tc.store.wanted import shapes_text, threads_of
+from tc.targets.target import CudaTarget, Target
+
+if TYPE_CHECKING:
+    from tc.api.comprehension import Comprehension
+    from tc.language.program.specialization import Signature
+
+Seconds: TypeAlias = "Callable[[Comprehension, Signature], Mapping[Place, float]]"
+
+
+class Recorded:
+    """``seconds``: by place, of the best kernel of a comprehension for a signature.  ``shapes``: of what may have any,
+    as ``shapes_text``; None: of everything.
+    """
+
+    def __init__(self, target: Target, seconds: Seconds, shapes: frozenset[str] | None = None) -> None:
+        self.here: Final = place_of(target)
+        self._seconds: Final = seconds
+        self._shapes: Final = shapes
+        self._known: Final[dict[tuple[Comprehension, Signature], Mapping[Place, float]]] = {}
+
+    def may_know(self, shapes: Sequence[Shape]) -> bool:
+        """Whether a kernel for operands of these shapes may have been measured."""
+        return self._shapes is None or shapes_text([numbers(shape, "an operand") for shape in shapes]) in self._shapes
+
+    def seconds(self, graph: Graph, call: Call) -> Mapping[Place, float]:
+        """By place, the least of the kernels for a call, in the place of an operand or not."""
+        found: dict[Place, float] = {}
+        for wanted in forms_of(graph, call):
+            key = wanted.comprehension, wanted.signature
+            if key not in self._known:
+                self._known[key] = self._seconds(*key)
+            for place, seconds in self._known[key].items():
+                found[place] = min(seconds, found.get(place, seconds))
+        return found
+
+
+def forms_of(graph: Graph, call: Call) -> Iterator[Wanted]:
+    """The kernels that a call may have: one that writes its result elsewhere, and those that write it in place."""
+    comprehension = comprehension_of(call.program)
+    specs = tuple(spec_of(graph.values[name]) for name in call.operands)
+    yield Wanted(comprehension, specs)
+    for name, argument in zip(call.operands, call.program.arguments, strict=True):
+        if len(call.results) == 1 and call.operands.count(name) == 1 and may_replace(graph, call, name):
+            yield Wanted(comprehension, specs, ((call.program.results[0], argument),))
+
+
+def recorded(target: Target) -> Record:
+    """What the cache of this process knows of kernels for a target."""
+    cache = process_cache()
+    shapes = frozenset[str]() if cache is None else cache.measured_shapes(target)
+    if not shapes:
+        return NO_RECORD
+    return Recorded(target, lambda comprehension, signature: comprehension.kernels.seconds(signature, target), shapes)
+
+
+def place_of(target: Target) -> Place:
+    """Where kernels of a target run here."""
+    return measured_machine(gpu=isinstance(target, CudaTarget)), threads_of(target)
