@@ -41,6 +41,7 @@ ROOMS = {
     "base": room(packages="setuptools"),
     "grammar.syntax": room("base"),
     "language.program": room("base grammar.syntax"),
+    "targets": room("base"),
     "language.isl": room("base grammar.syntax language.program", "islpy"),
     "language.algebra": room("base grammar.syntax language.program language.isl", "islpy"),
     "grammar": room("base grammar.syntax", "lark"),
@@ -71,12 +72,13 @@ ROOMS = {
     ),
     "graph.operators": room("base graph.ir", "numpy"),
     "graph.operators.neural": room("base graph.ir graph.operators", "numpy"),
-    "graph.partition": room("base language.program grammar language.text language.lower graph.ir graph.operators"),
+    "graph.partition": room(
+        "base grammar.syntax language.program grammar language.text language.lower targets graph.ir graph.operators"
+    ),
     "graph.memory": room("base graph.ir graph.partition"),
     "cache.format": room("base", "sqlalchemy"),
     "cache.database": room("base cache.format", "sqlalchemy"),
     "cache.content": room("base cache.format cache.database", "sqlalchemy"),
-    "targets": room("base"),
     "runtime.host": room("base cache.content targets", "numpy"),
     "runtime.views": room("base", "numpy"),
     "runtime.cuda": room("base targets runtime.host runtime.views", "cuda pycuda"),
@@ -196,7 +198,7 @@ ROOMS = {
         "numpy torch",
     ),
     "graph.run": room(
-        "base language.program graph.ir graph.memory runtime.frameworks dispatch api",
+        "base language.program targets graph.ir graph.partition graph.memory runtime.frameworks dispatch store api",
         "numpy",
     ),
     # Models as programs in C and CUDA.
@@ -206,6 +208,15 @@ ROOMS = {
     ),
     "graph.rewrite": room("base graph.ir graph.operators graph.partition graph.run", "numpy"),
     "graph.rewrite.rules": room("base graph.ir graph.operators graph.operators.neural graph.rewrite", "numpy"),
+    # Models are prepared, and tuned, which prepares them for what was measured meanwhile.
+    "graph.preparation": room(
+        "base targets runtime.host graph.ir graph.partition graph.memory graph.run graph.rewrite graph.rewrite.rules api",
+        "numpy",
+    ),
+    "graph.tuning": room(
+        "base targets runtime.host cache.content artifact store tuner.session api graph.ir graph.partition graph.run "
+        "graph.preparation",
+    ),
     "graph.onnx.tensors": room("base runtime.frameworks", "numpy onnx"),
     "graph.onnx.operation": room("base language.program graph.ir graph.onnx.tensors", "numpy onnx"),
     "graph.onnx.operators": room(
@@ -234,8 +245,8 @@ ROOMS = {
         "lark numpy",
     ),
     "graph": room(
-        "base runtime.frameworks graph.ir graph.partition graph.memory graph.run graph.export graph.rewrite "
-        "graph.rewrite.rules graph.onnx graph.graphdef api",
+        "base runtime.frameworks tuner.trial graph.ir graph.partition graph.memory graph.run graph.export graph.rewrite "
+        "graph.rewrite.rules graph.preparation graph.tuning graph.onnx graph.graphdef api",
         "numpy onnx",
     ),
     "torch.fx": room("base graph.ir", "ml_dtypes numpy torch"),
@@ -245,7 +256,7 @@ ROOMS = {
     "tc": room("base language.program targets runtime.host dispatch api"),
     "cache": room("base cache.content"),
     "commands.contents": room(
-        "base cache.format cache.content targets runtime.host artifact store tuner.trial tuner.session",
+        "base cache.format cache.content targets runtime.host artifact store tuner.trial",
     ),
     "commands.export": room("base cache.format cache.content targets artifact export commands.contents"),
     "tuner.report": room(
@@ -253,8 +264,8 @@ ROOMS = {
     ),
     "commands": room(
         "base language.program grammar cache.database cache.content targets runtime.host runtime artifact "
-        "dispatch tuner.trial tuner.space tuner.session api graph commands.contents commands.export "
-        "tuner.report",
+        "dispatch store tuner.trial tuner.space tuner.session api graph.ir graph.preparation graph.tuning graph "
+        "commands.contents commands.export tuner.report",
     ),
 }
 # These may be absent, or cost more than the rest of the process: modules and folders named after them hold their

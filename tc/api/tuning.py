@@ -11,7 +11,7 @@ from tc.artifact.definition import Definition
 from tc.base.environment import Environment
 from tc.base.errors import ArgumentError, CacheError, OptionsError
 from tc.base.frozen import frozen
-from tc.cache.content.configured import Mode, claim, configured, read_key
+from tc.cache.content.configured import Configuration, Mode, claim, configured, read_key
 from tc.cache.content.store import Store
 from tc.dispatch.arguments import bind, bind_specs
 from tc.language.program.specialization import ArraySpec, Signature
@@ -184,21 +184,27 @@ def workers_for(devices: Sequence[int], workers: str | None, target: Target) -> 
 
 
 def open_store(cache: str | Path | None, environment: Environment, otherwise: Path) -> Store:
+    """``written_to``, opened."""
+    configuration = written_to(cache, environment, otherwise)
+    return Store.open(configuration.where, key=configuration.key)
+
+
+def written_to(cache: str | Path | None, environment: Environment, otherwise: Path) -> Configuration:
     """The cache that is written to; a new one in the folder ``otherwise`` where the environment has none.
 
     CacheError where the environment's cache is only read.
     """
     if cache is not None:
-        return Store.open(cache, key=read_key(environment.cache_key))
+        return Configuration(str(cache), Mode.STORE, read_key(environment.cache_key), own=False)
     configuration = configured(environment)
     if configuration is None:
-        return Store.open(otherwise / "kernels.db")
+        return Configuration(str(otherwise / "kernels.db"), Mode.STORE, None, own=False)
     if configuration.mode is not Mode.STORE:
         raise CacheError(
             f"TC_CACHE_MODE={configuration.mode.value} never tunes; name another cache for what is found, or unset it"
         )
     claim(configuration)
-    return Store.open(configuration.where, key=configuration.key)
+    return configuration
 
 
 def choice(kind: type[Chosen], name: str, what: str) -> Chosen:

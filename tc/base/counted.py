@@ -1,4 +1,4 @@
-"""Counts with the right singular or plural."""
+"""Counts with the right singular or plural, bytes and times, as text."""
 
 from __future__ import annotations
 
@@ -23,3 +23,11 @@ def bytes_text(size: int) -> str:
     while amount >= 1024 and place < len(_UNITS) - 1:
         amount, place = amount / 1024, place + 1
     return f"{amount:.0f} {_UNITS[place]}" if amount >= 1000 else f"{amount:.3g} {_UNITS[place]}"
+
+
+def duration(seconds: float) -> str:
+    """Seconds in the unit that fits: ``1.23 ms``."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds * 1e9:.3g} ns"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from tc.base.durations import duration
+from tc.base.counted import duration
 from tc.base.environment import environment
 from tc.base.errors import OptionsError
 from tc.cache.content.store import Store

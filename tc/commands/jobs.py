@@ -17,6 +17,7 @@ from tc.artifact.definition import Definition, Parsed
 from tc.base.errors import ArgumentError, OptionsError, TCError, nearest
 from tc.base.frozen import frozen
 from tc.base.types import ScalarType
+from tc.commands.models import ModelRequest, read_shapes
 from tc.dispatch.arguments import bind_specs
 from tc.language.program.program import Expression, Literal, Program, SizeReference
 from tc.language.program.specialization import ArraySpec, Dynamic, dynamic
@@ -74,7 +75,8 @@ class Request:
 
 @frozen
 class JobFile:
-    """A file of requests; what it says of the search counts where the command line says nothing.
+    """A file of requests, for kernels and for models; what it says of the search counts where the command line says
+    nothing.
 
     ``starts``: options to try first, in JSON or in files.
     """
@@ -82,6 +84,7 @@ class JobFile:
     requests: tuple[Request, ...]
     settings: Mapping[str, str]
     starts: tuple[str, ...] = ()
+    models: tuple[ModelRequest, ...] = ()
 
 
 _SIZE: Final = re.compile(r"[0-9]{1,18}")
@@ -100,6 +103,7 @@ _SETTINGS: Final = (
     "workers",
 )
 _KERNEL: Final = ("file", "text", "definition", "sizes", "dtypes", "gradient")
+_MODEL: Final = ("file", "sizes", "shapes")
 # Stands for all arguments that have a gradient.
 _ALL: Final = "all"
 
@@ -107,17 +111,19 @@ _ALL: Final = "all"
 def read_job_file(path: Path) -> JobFile:
     """The requests in a TOML file; OptionsError, naming the place, for anything else."""
     data = _toml(path)
-    _require_known(data, (*_SETTINGS, "start", "kernel"), str(path))
-    kernels, starts = data.pop("kernel", None), data.pop("start", [])
-    if not isinstance(kernels, list) or not kernels:
+    _require_known(data, (*_SETTINGS, "start", "kernel", "model"), str(path))
+    kernels, models, starts = data.pop("kernel", []), data.pop("model", []), data.pop("start", [])
+    if not isinstance(kernels, list) or not isinstance(models, list) or not (kernels or models):
         raise OptionsError(
-            f"{path} names no kernels; write a table [[kernel]] with file, definition and sizes for each"
+            f"{path} names no kernels; write a table [[kernel]] with file, definition and sizes for each, or a table "
+            "[[model]] with file, and sizes or shapes"
         )
     requests = tuple(
         _request(kernel, f"{path}: kernel {number}", path.parent) for number, kernel in enumerate(kernels, 1)
     )
     settings = {name: str(value) for name, value in data.items()}
-    return JobFile(requests, settings, tuple(_starts(starts, path)))
+    asked = tuple(_model(model, f"{path}: model {number}", path.parent) for number, model in enumerate(models, 1))
+    return JobFile(requests, settings, tuple(_starts(starts, path)), asked)
 
 
 def _starts(given: object, path: Path) -> Iterator[str]:
@@ -158,6 +164,17 @@ def _request(kernel: object, place: str, folder: Path) -> Request:
     text = kernel["text"] if "text" in kernel else read_text(folder / str(kernel["file"]))
     definitions, dtypes, gradient = (_names(kernel, own, place) for own in ("definition", "dtypes", "gradient"))
     return Request(place, str(text), definitions, _sizes(kernel, place), dtypes, gradient)
+
+
+def _model(model: object, place: str, folder: Path) -> ModelRequest:
+    if not isinstance(model, dict):
+        raise OptionsError(f"{place} must be a table, got {model!r}")
+    _require_known(model, _MODEL, place)
+    if not isinstance(model.get("file"), str):
+        raise OptionsError(f"{place} needs a file")
+    return ModelRequest(
+        place, folder / model["file"], _sizes(model, place), read_shapes(model.get("shapes", []), place)
+    )
 
 
 def _names(kernel: Mapping[str, object], setting: str, place: str) -> tuple[str, ...]:

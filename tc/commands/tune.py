@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import re
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from tc.api.tuning import TuningRequest, device_numbers, first_device, open_store, workers_for
-from tc.base.counted import counted
-from tc.base.durations import duration
+from tc.api.tuning import TuningRequest, device_numbers, first_device, workers_for, written_to
+from tc.base.counted import counted, duration
 from tc.base.environment import environment
-from tc.base.errors import OptionsError, TCError, TuningError
+from tc.base.errors import OptionsError, TCError
 from tc.base.file_draft import draft_of
 from tc.base.generator import RELEASE
 from tc.cache.content.configured import read_key
+from tc.cache.content.store import Store
 from tc.commands.interruption import Interruption, StoppedError, interruptible
 from tc.commands.jobs import Job, JobFile, Request, parse_names, parse_sizes, read_job_file, read_text
+from tc.commands.models import ModelRequest, is_model, parse_shapes
 from tc.commands.warned import warned
+from tc.graph.ir.graph import Graph
+from tc.graph.preparation import Settings
+from tc.graph.tuning.model_search import ModelSearch
+from tc.graph.tuning.pool import Begin, KernelPool
 from tc.runtime.host.threads import MOST_THREADS, available_threads
 from tc.runtime.named_target import named_target
+from tc.store.cached import KernelCache
 from tc.tuner.session.console import console
 from tc.tuner.session.control import Control
 from tc.tuner.session.effort import EFFORTS
@@ -32,9 +38,10 @@ from tc.tuner.session.kernel_search import Tuning
 from tc.tuner.session.progress_events import Listener, silence
 from tc.tuner.session.say import say, tell
 from tc.tuner.session.search_setup import Machines, tuning
+from tc.tuner.session.searches import Searched, Searches
 from tc.tuner.session.settings import Strategy, TuningResult
-from tc.tuner.session.share_time import ScheduledSearch, share_time
 from tc.tuner.session.status_line import StatusLine
+from tc.tuner.session.subject import Subject
 from tc.tuner.space.starts import read_starts
 from tc.tuner.trial.budget import Budget
 
@@ -46,14 +53,16 @@ Finds quick options for kernels by trying them, and keeps every trial and the wi
   tc-tune kernels.tc --size M=128,N=256,K=32 --budget 10m --cache tuned.db
   tc-tune kernels.tc --size M=..1024,N=256,K=32         # one kernel for every M from 1 to 1024
   tc-tune kernels.tc --size ... --gradient A,B          # its forward and its gradient by A and B
-  tc-tune jobs.toml                                     # many kernels, sizes and types
+  tc-tune model.onnx --size N=1 --budget 8h             # all kernels of a model, and where they are divided
+  tc-tune jobs.toml                                     # many kernels, sizes and types, and models
   tc-tune report tuned.db --output tuned.html           # what came of it, as one page
 
 Every candidate is proven, and compared with what the definition means, before it can win.  Trials run in processes
 of their own, so that one that crashes or hangs does no harm.  Interrupt it whenever you like, with Ctrl-C, SIGTERM or
 SIGHUP: what is in flight is finished, the best so far is stored, then compared once more for 20 s at most, and the same
 command goes on where it stopped.  A second signal ends it at once.  The budget counts from the end of the start, which
-ends with one trial of the default options.
+ends with one trial of the default options: for a model, of all kernels that it may have, equal ones once.  Then time
+goes where most gain is expected.
 """
 _EPILOG: Final = """\
 many kernels in a file:
@@ -66,6 +75,9 @@ many kernels in a file:
   sizes = [{M = 128, N = 256, K = 32}, {M = "..1024", N = 1024, K = 1024}]
   dtypes = ["float32", "float64"]        # what takes the place of float32 in the definition
   gradient = ["A", "B"]                  # the forward and the gradient in its place; "all": by all arguments
+  [[model]]
+  file = "model.onnx"                    # or a GraphDef of TensorFlow
+  sizes = [{N = 1}, {N = 8}]             # its open dimensions; shapes = [{x = [1, 3, 224, 224]}] where it names none
 
 exit status:
   0  everything was tuned          2  the command or a file says what cannot be done
@@ -114,10 +126,12 @@ def _parser() -> argparse.ArgumentParser:
         "tc-tune", description=_HELP, epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--version", action="version", version=f"tc-tune {RELEASE}")
-    parser.add_argument("file", type=Path, help="definitions (kernels.tc), or a file of jobs (jobs.toml)")
+    parser.add_argument("file", type=Path, help="definitions (kernels.tc), a model, or a file of jobs (jobs.toml)")
     parser.add_argument("--definition", action="append", default=[], help="one of the file's; may be repeated")
     sizes = "sizes, ..128 for one that stays open from 1 to 128; may be repeated"
     parser.add_argument("--size", action="append", default=[], metavar="M=..128,N=256", help=sizes)
+    shape = "of an input of a model that does not declare it; once for each input"
+    parser.add_argument("--shape", action="append", default=[], metavar="x=1x3x224x224", help=shape)
     parser.add_argument("--dtype", action="append", default=[], help="in the place of float32; may be repeated")
     gradient = "tune the forward and the gradient by these arguments instead (all: by all of them)"
     parser.add_argument("--gradient", metavar="A,B", help=gradient)
@@ -150,40 +164,48 @@ def _tune(given: argparse.Namespace) -> int:
     jobs = [job for asked in file.requests for job in asked.jobs()]
     here = environment()
     machines = Machines(workers_for(devices, request.workers, target), first_device(devices))
-    with interruptible() as stop:
-        store = open_store(request.cache, here, Path.cwd())
-        status = StatusLine()
+    graphs = [one for asked in file.models for one in asked.graphs()]
+    with interruptible() as stop, ExitStack() as stack:
+        cache = written_to(request.cache, here, Path.cwd())
+        store, status = Store.open(cache.where, key=cache.key), StatusLine()
 
-        def listen(job: Job) -> Listener:
-            said, shown = (lambda line: status.say(f"{job}: {line}")), (lambda text: status.show(f"{job}: {text}"))
+        def listen(name: str) -> Listener:
+            said, shown = (lambda line: status.say(f"{name}: {line}")), (lambda text: status.show(f"{name}: {text}"))
             return silence if given.quiet else console(said, shown)
 
-        def begin(job: Job) -> AbstractContextManager[Tuning]:
-            return tuning(job.subject, target, store, settings, here, machines, Control(listen(job), stop))
+        def begin(name: str, subject: Subject) -> AbstractContextManager[Tuning]:
+            return tuning(subject, target, store, settings, here, machines, Control(listen(name), stop))
 
+        searches = Searches(stack, stop)
+        pool = KernelPool(searches, begin, target, KernelCache(cache, here), stop)
         try:
-            results = _search(jobs, begin, settings.budget, stop)
+            kernels, models = _search(jobs, graphs, pool, begin, settings.budget, stop)
         finally:
             status.clear()
-        for job, result in results:
-            tell(_result(job, result))
-            if isinstance(result, TuningResult) and not given.quiet:
-                for decision in result.executable.decisions:
-                    say(f"{job}: {decision}")
+        failed = [_tell_kernel(searched, quiet=given.quiet) for searched in kernels]
+        failed += [_tell_model(model) for model in models]
         if stop():
             say("interrupted; the same command goes on from here")
             return stop.status
-    return 0 if all(isinstance(result, TuningResult) for _, result in results) else 1
+    return 1 if any(failed) else 0
 
 
 def _job_file(given: argparse.Namespace) -> JobFile:
     if given.file.suffix == ".toml":
-        if given.definition or given.size or given.dtype or given.gradient is not None:
+        if given.definition or given.size or given.shape or given.dtype or given.gradient is not None:
             raise OptionsError(
-                "definitions, sizes, types and gradients of a job file stand in the file, not on the command line"
+                "definitions, sizes, shapes, types and gradients of a job file stand in the file, not on the command "
+                "line"
             )
         return read_job_file(given.file)
     sizes = tuple(map(parse_sizes, given.size))
+    if is_model(given.file):
+        if given.definition or given.dtype or given.gradient is not None:
+            raise OptionsError("models have no definitions, types or gradients to choose; leave these out")
+        shapes = parse_shapes(given.shape)
+        return JobFile((), {}, models=(ModelRequest(str(given.file), given.file, sizes, (shapes,) if shapes else ()),))
+    if given.shape:
+        raise OptionsError(f"{given.file} is no model; sizes of definitions are given with --size")
     text, gradient = read_text(given.file), () if given.gradient is None else parse_names(given.gradient)
     request = Request(str(given.file), text, tuple(given.definition), sizes, tuple(given.dtype), gradient)
     return JobFile((request,), {})
@@ -230,60 +252,56 @@ def _number(value: dict[str, str], name: str, otherwise: int) -> int:
 
 def _search(
     jobs: Sequence[Job],
-    begin: Callable[[Job], AbstractContextManager[Tuning]],
+    graphs: Sequence[tuple[str, Graph]],
+    pool: KernelPool,
+    begin: Begin,
     budget: Budget,
     stop: Interruption,
-) -> list[tuple[Job, TuningResult | TCError]]:
-    """What came of every job; ``begin``: makes its search."""
-    results: dict[int, TuningResult | TCError] = {}
-    with ExitStack() as stack:
-        searches: dict[int, ScheduledSearch] = {}
-        for number, job in enumerate(jobs):
-            try:
-                started = stack.enter_context(begin(job))
-                searches[number] = ScheduledSearch(started)
-            except TCError as error:
-                results[number] = error
-            except MemoryError as error:
-                results[number] = TuningError(f"its arrays do not fit into memory: {error}; choose smaller sizes")
-        # Until now, an end at once lost nothing.
-        stop.patient = True
-        _share(tuple(searches.values()), budget, stop)
-        results |= {number: _finished(search, stop) for number, search in searches.items()}
-    return [(job, results[number]) for number, job in enumerate(jobs)]
-
-
-def _share(searches: Sequence[ScheduledSearch], budget: Budget, stop: Interruption) -> None:
+) -> tuple[list[Searched], list[ModelSearch]]:
     """All searches, as long as the budget lasts; what belongs to their start is not charged to it."""
-    for search in searches:
-        search.tuning.begin()
-        if len(searches) > 1:
-            search.tuning.stop_idle()
-    allowance = budget.start(time.monotonic).keeping(sum(search.tuning.finishing for search in searches))
-    for search in share_time(searches, allowance, time.monotonic, stop):
-        if len(searches) > 1:
-            search.tuning.stop_idle()
-    if stop():
-        for search in searches:
-            search.tuning.keep_best()
+    searches = pool.searches
+    kernels = [searches.add(str(job), functools.partial(begin, str(job), job.subject)) for job in jobs]
+    # Until now, an end at once lost nothing.
+    stop.patient = True
+    searches.measure()
+    models = [ModelSearch(name, graph, Settings(target=str(pool.target)), pool) for name, graph in graphs]
+    for model in models:
+        model.begin()
+
+    def weigh() -> None:
+        pool.forget_shares()
+        for model in models:
+            model.weigh()
+
+    weigh()
+    for _ in searches.share(budget):
+        weigh()
+    searches.finish(lambda: stop.deadline)
+    return kernels, models
 
 
-def _finished(search: ScheduledSearch, stop: Interruption) -> TuningResult | TCError:
-    try:
-        return search.tuning.finish(search.over or "the budget is spent", stop.deadline)
-    except TCError as error:
-        return error
-
-
-def _result(job: Job, result: TuningResult | TCError) -> str:
-    if isinstance(result, TCError):
-        return f"{job}: failed: {result}"
+def _tell_kernel(searched: Searched, *, quiet: bool) -> bool:
+    """Says what came of a kernel, and whether it failed."""
+    result = searched.result
+    if not isinstance(result, TuningResult):
+        tell(f"{searched.name}: failed: {result}")
+        return True
     low, high = result.interval
     gain = "the default" if result.is_default else f"{result.speedup:.2f}x the default"
-    return (
-        f"{job}: {duration(result.seconds)} ({duration(low)} to {duration(high)}), {gain}, "
+    tell(
+        f"{searched.name}: {duration(result.seconds)} ({duration(low)} to {duration(high)}), {gain}, "
         f"{counted(len(result.trials), 'trial')}; {result.stopped}"
     )
+    for decision in () if quiet else result.executable.decisions:
+        say(f"{searched.name}: {decision}")
+    return False
+
+
+def _tell_model(model: ModelSearch) -> bool:
+    """Says what came of a model, and whether some of its kernels failed."""
+    tuned, _ = model.report()
+    tell(str(tuned))
+    return bool(tuned.failed)
 
 
 def _write(output: Path, page: str) -> None:

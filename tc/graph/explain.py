@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections import Counter
 
 from tc.base.counted import counted
-from tc.base.durations import duration
 from tc.graph.ir.graph_text import graph_text
 from tc.graph.ir.nodes import Call, Host
 from tc.graph.memory.plan import MEGABYTE
 from tc.graph.partition.costs import Cost
-from tc.graph.partition.cuts import cut_name
-from tc.graph.partition.decide import Choice
-from tc.graph.partition.edges import Edge
 from tc.graph.preparation import Prepared
 
 
@@ -24,14 +20,14 @@ def explained(prepared: Prepared) -> str:
     calls = [node for node in graph.nodes if isinstance(node, Call)]
     hosts = Counter(node.operator for node in graph.nodes if isinstance(node, Host))
     applied = Counter(one.rule for one in prepared.trace)
-    costs = _costs(prepared)
-    kernels = [f"{', '.join(call.results)}: {call.program.name}, {_cost(costs[call.results[0]])}" for call in calls]
+    costs, cuts = _costs(prepared), prepared.decision.reasons(prepared.rewritten)
+    kernels = [f"{', '.join(call.results)}: {call.program.name}, {costs[call.results[0]]}" for call in calls]
     kernels = [line + _place(call.origin) for line, call in zip(kernels, calls, strict=True)]
     sections = (
         ("graph", graph_text(prepared.rewritten).rstrip()),
         ("rewriting", "\n".join(f"{rule}: {count} times" for rule, count in applied.items()) or "nothing"),
         (f"kernels: {len(calls)} for {_count(prepared)} calls", "\n".join([*kernels, *_sums(prepared, costs)])),
-        ("cuts", "\n".join(_cuts(prepared)) or "nothing is cut"),
+        ("cuts", "\n".join(f"{name}: {why}" for name, why in cuts.items()) or "nothing is cut"),
         ("host", "\n".join(f"{name}: {count}" for name, count in hosts.items()) or "nothing is computed by the host"),
         ("memory", f"{memory.table()}\n{_summary(prepared)}"),
     )
@@ -45,10 +41,6 @@ def _costs(prepared: Prepared) -> dict[str, Cost]:
     return {name: cost for group, cost in found for at in group for name in nodes[at].results}
 
 
-def _cost(cost: Cost) -> str:
-    return f"{duration(cost.seconds)} {'measured' if cost.measured else 'predicted'}"
-
-
 def _sums(prepared: Prepared, costs: dict[str, Cost]) -> list[str]:
     """What all kernels take, measured and predicted ones apart."""
     calls = (node for node in prepared.memory.graph.nodes if isinstance(node, Call))
@@ -56,27 +48,10 @@ def _sums(prepared: Prepared, costs: dict[str, Cost]) -> list[str]:
     kinds = ([cost.seconds for cost in found if cost.measured is measured] for measured in (True, False))
     words = zip(kinds, (True, False), strict=True)
     return [
-        f"in all: {_cost(Cost(sum(seconds), measured))} of {counted(len(seconds), 'kernel')}"
+        f"in all: {Cost(sum(seconds), measured)} of {counted(len(seconds), 'kernel')}"
         for seconds, measured in words
         if seconds
     ]
-
-
-def _cuts(prepared: Prepared) -> list[str]:
-    """Which values are passed from kernel to kernel that could stay in one, and why."""
-    chosen = [line for choice in prepared.decision.choices for line in _choice(prepared, choice)]
-    explained = {edge for choice in prepared.decision.choices for edge in choice.cut}
-    by_hand = prepared.decision.partition.cuts - explained
-    return [*chosen, *sorted(f"{cut_name(prepared.rewritten, edge)}: by hand" for edge in by_hand)]
-
-
-def _choice(prepared: Prepared, choice: Choice) -> list[str]:
-    def names(edges: tuple[Edge, ...]) -> str:
-        return ", ".join(cut_name(prepared.rewritten, edge) for edge in edges)
-
-    why = f"{_cost(choice.after)}, before {duration(choice.before.seconds)}"
-    lines = [f"{names(choice.cut)}: {why}"] if choice.cut else []
-    return lines + ([f"{names(choice.joined)}: joined again, {why}"] if choice.joined else [])
 
 
 def _place(origin: str) -> str:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from tc.graph.ir.replay import GraphSource
 from tc.graph.ir.sizes import Dimension, Shape, Size, shape_text
 from tc.graph.ir.source import Declared, Demand, Request, Source
 from tc.graph.memory.plan import MemoryPlan
-from tc.graph.preparation import Settings, exportable, prepared, simplified
+from tc.graph.preparation import Prepared, Settings, exportable, prepared, simplified
 from tc.graph.rewrite.engine import Applied
 from tc.graph.rewrite.rule import Rule
 from tc.graph.rewrite.rules import RULES
@@ -29,6 +29,10 @@ from tc.graph.run.stages import Runnable, Stages
 from tc.runtime.frameworks.arrays import describe
 from tc.runtime.frameworks.borrow import borrow
 from tc.runtime.frameworks.numpy_arrays import scalar_type_of
+
+if TYPE_CHECKING:
+    from tc.graph.tuning.report import ModelTuning
+    from tc.tuner.trial.budget import Budget
 
 T = TypeVar("T")
 
@@ -42,6 +46,8 @@ class Model:
     def __init__(self, source: Source, settings: Settings | None = None) -> None:
         self._source: Final = source
         self._settings: Final = settings or Settings()
+        # How graphs are divided that were tuned in this process.
+        self._cuts: Final[dict[tuple[object, ...], tuple[str, ...]]] = {}
         self._stages: Final = Stages(source, self._compiled)
         self._oracle: Final = Stages(source, Evaluation)
 
@@ -128,11 +134,46 @@ class Model:
 
     def plan(self, *shapes: Sequence[Dimension], **named: Sequence[Dimension]) -> MemoryPlan:
         """The order of the kernels for these shapes, and where in memory each value is."""
-        return prepared(self.graph(*shapes, **named), self._settings).memory
+        return self._prepared(self.graph(*shapes, **named)).memory
 
     def explain(self, *shapes: Sequence[Dimension], **named: Sequence[Dimension]) -> str:
         """What becomes of the graph for these shapes, as text: rewriting, kernels, who computes what, memory."""
-        return explained(prepared(self.graph(*shapes, **named), self._settings))
+        return explained(self._prepared(self.graph(*shapes, **named)))
+
+    def tune(
+        self,
+        *shapes: Sequence[Dimension],
+        target: str | None = None,
+        budget: str | Budget | None = None,
+        cache: str | Path | None = None,
+        seed: int | None = None,
+        progress: bool = True,
+        jobs: int | None = None,
+        effort: str = "default",
+        numerics: str = "any",
+        **named: Sequence[Dimension],
+    ) -> ModelTuning:
+        """Searches for the quickest options of all kernels of the graph for these shapes, and for where it is divided.
+
+        All kernels that it may have are measured with the default options first; then time goes to those by which the
+        whole gains most.  ``budget``: for all kernels together where it is time; trials and generations are those of
+        each kernel.  The other settings are those of ``Comprehension.tune``; ``target``: None takes that of the model.
+
+        Calls run the winners from now on.  GraphError where the graph depends on the contents of inputs.
+        """
+        from tc.api.available import target_of_call
+        from tc.api.tuning import TuningRequest
+        from tc.graph.tuning.tune import tune
+
+        graph, own = self.graph(*shapes, **named), target_of_call(self._settings.target)
+        chosen = own if target is None else target_of_call(target)
+        request = TuningRequest(budget, cache, seed, progress, jobs, numerics=numerics, effort=effort)
+        found, cuts = tune(self._source.name, graph, self._settings, chosen, request)
+        if chosen == own:
+            if cuts is not None:
+                self._cuts[_place(graph)] = cuts
+            self._stages.forget()
+        return found
 
     def export(self, folder: str | Path, /, *shapes: Sequence[Dimension], **named: Sequence[Dimension]) -> None:
         """Writes the model for these shapes as C, or as C and CUDA, which runs without Python.
@@ -145,7 +186,8 @@ class Model:
         """
         from tc.graph.export.export import write_model
 
-        plan = exportable(self.graph(*shapes, **named), self._settings)
+        graph = self.graph(*shapes, **named)
+        plan = exportable(graph, self._settings_of(graph))
         write_model(Path(folder), self._source.name, self.outputs, plan, self._settings.target)
 
     @property
@@ -154,8 +196,15 @@ class Model:
         return sum(len(ready.kernels) for ready in self._stages.prepared if isinstance(ready, Execution | Allocating))
 
     def _compiled(self, graph: Graph) -> Runnable:
-        plan, target = prepared(graph, self._settings).memory, self._settings.target
+        plan, target = self._prepared(graph).memory, self._settings.target
         return Execution(plan, target) if self._settings.arena else Allocating(plan, target)
+
+    def _prepared(self, graph: Graph) -> Prepared:
+        return prepared(graph, self._settings_of(graph))
+
+    def _settings_of(self, graph: Graph) -> Settings:
+        cuts = self._cuts.get(_place(graph))
+        return self._settings if cuts is None else replace(self._settings, cuts=cuts)
 
     def _given(self, arrays: Sequence[T], named: Mapping[str, T]) -> dict[str, T]:
         """What is given for inputs in order, and by name."""
@@ -190,6 +239,11 @@ class Model:
             _require_fit(array, declared, sizes)
             found[declared.name] = array
         return found
+
+
+def _place(graph: Graph) -> tuple[object, ...]:
+    """What tells the graphs of a model apart: shapes, and what they compute."""
+    return tuple((name, graph.values[name].shape) for name in graph.inputs), graph.outputs
 
 
 def _require_shape(shape: Shape, declared: Declared, sizes: dict[str, Dimension]) -> None:

@@ -103,9 +103,13 @@ SIZES = (
     '{path}: kernel 1: sizes must be tables of integers, such as {{M = 128, N = 64}}, where M = "..128" stays open '
     "from 1 to 128"
 )
+NO_KERNELS = (
+    "{path} names no kernels; write a table [[kernel]] with file, definition and sizes for each, or a table [[model]] "
+    "with file, and sizes or shapes"
+)
 WRONG = {
-    "budget = '1h'": "{path} names no kernels; write a table [[kernel]] with file, definition and sizes for each",
-    "kernel = 'mm'": "{path} names no kernels; write a table [[kernel]] with file, definition and sizes for each",
+    "budget = '1h'": NO_KERNELS,
+    "kernel = 'mm'": NO_KERNELS,
     "kernel = [1]": "{path}: kernel 1 must be a table, got 1",
     "= 1": "{path} is no TOML: Invalid statement (at line 1, column 1)",
     KERNEL.replace("[[kernel]]", "[[kernels]]"): "{path} has an unknown setting 'kernels'; did you mean 'kernel'?",

@@ -291,7 +291,7 @@ def test_arguments_that_cannot_be_honoured(capsys: pytest.CaptureFixture[str], f
         ((folder / "none.tc",), f"cannot read {folder}/none.tc: No such file or directory"),
         (
             (folder / "jobs.toml", "--size", "N=3"),
-            "definitions, sizes, types and gradients of a job file stand in the file, not",
+            "definitions, sizes, shapes, types and gradients of a job file stand in the file, not",
         ),
         ((file, "--size", "M"), "sizes are written as M=1024,K=512, where M=..1024 stays open from 1 to 1024, got 'M'"),
         ((file,), f"{file}: twice needs the sizes M, N; missing: M, N"),

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, assert_never
 
-from tc.base.counted import bytes_text, counted
-from tc.base.durations import duration
+from tc.base.counted import bytes_text, counted, duration
 from tc.tuner.session.progress_events import (
     Decided,
     Event,

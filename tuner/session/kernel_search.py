@@ -110,6 +110,12 @@ class Tuning:
         return None if self._search.best is None else self._search.best.seconds
 
     @property
+    def default(self) -> float | None:
+        """Seconds with the default options; None where these failed, or were not tried."""
+        first = self._search.trials[0] if self._search.trials else None
+        return first.seconds if first is not None and isinstance(first.outcome, Measured) else None
+
+    @property
     def bound(self) -> float | None:
         """Seconds that no call falls below, None if they are not known."""
         return None if self._bound is None else self._bound.seconds
@@ -170,6 +176,21 @@ class Tuning:
         ``stopped``: why the search ended.  ``deadline``: for a search that was interrupted; the best so far is kept
         first, and wins where there is no time to compare.  TuningError if not even the static default runs.
         """
+        self._require_default(stopped)
+        if deadline is not None:
+            self.keep_best()
+        return self._decide(stopped, deadline)
+
+    def settle(self, stopped: str) -> None:
+        """Ends a search that had no time: the winner of before stays, or else the default is it, as it was measured.
+
+        Errors as of ``finish``.
+        """
+        self._require_default(stopped)
+        if self._incumbent is None:
+            self.keep_best()
+
+    def _require_default(self, stopped: str) -> None:
         if not self._search.trials:
             raise TuningError(f"{self._task.definition}: {stopped} before anything was tried")
         default = self._search.trials[0].outcome
@@ -178,9 +199,6 @@ class Tuning:
                 f"{self._task.definition}: nothing can be tuned, because the static default fails: "
                 f"{default.kind.value}: {default.reason}"
             )
-        if deadline is not None:
-            self.keep_best()
-        return self._decide(stopped, deadline)
 
     # --- the search ---------------------------------------------------------------------------------------------
 

@@ -55,15 +55,19 @@ class CudaTrialMemory:
         """Waits for all work, and raises what kernels found in their arguments."""
         synchronize_cuda(self._device)
 
-    def call_of(self, kernel: Kernel, arguments: Sequence[object], firsts: Mapping[str, Array]) -> Callable[[], object]:
+    def call_of(
+        self, kernel: Kernel, arguments: Sequence[object], firsts: Mapping[str, Array], placed: Mapping[str, object]
+    ) -> Callable[[], object]:
         """All results are allocated already, and no array is copied back: what is left is the kernel."""
         interface = kernel.executable.convention.interface
-        results: dict[str, DeviceGuarded] = {}
+        results = dict(placed)
         for name in interface.results:
+            if name in results:
+                continue
             layout = kernel.layout(name)
-            results[name] = self.guarded(layout.shape, numpy_dtype(layout.type))
+            made = results[name] = self.guarded(layout.shape, numpy_dtype(layout.type))
             if name in firsts:
-                results[name].write(firsts[name])
+                made.write(firsts[name])
         bound = bind(interface, arguments, results)
         inputs, outputs = (
             {name: replace(view, lease=None) for name, view in views.items()} for views in (bound.inputs, bound.outputs)

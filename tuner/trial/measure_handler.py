@@ -91,7 +91,7 @@ class MeasureHandler:
         specs = [spec for _, spec in kernel.signature.arguments]
         try:
             arrays = [self._memory.place(np.ones(spec.shape, numpy_dtype(spec.dtype))) for spec in specs]
-            self._calibration = self._memory.call_of(kernel, arrays, {})
+            self._calibration = self._memory.call_of(kernel, arrays, {}, {})
         except (DeviceError, MemoryError) as error:
             return Failed(FailureKind.LOST, f"{type(error).__name__}: {error}")
         return Done()
@@ -136,20 +136,24 @@ class MeasureHandler:
         assert self._expected is not None, "nothing was prepared"
         interface = kernel.executable.convention.interface
         given = kept_arrays(interface, self._task.signature.at(sizes), self._folder, on_disk=True)
+        # A result in the place of an argument begins with what that holds.
+        shared = dict(kernel.signature.aliases)
         guarded: dict[str, Guarded] = {}
         for name in interface.results:
             layout = kernel.layout(name).at(sizes)
             guarded[name] = self._memory.guarded(layout.shape, numpy_dtype(layout.type))
-            if name in given:
-                guarded[name].write(first_elements(given[name], layout.shape))
+            first = given.get(shared.get(name, name))
+            if first is not None:
+                guarded[name].write(first_elements(first, layout.shape))
         placed = kept.get(number)
         if placed is None:
-            taken = {name: array for name, array in given.items() if name in interface.arguments}
-            placed = {name: self._memory.place(array) for name, array in taken.items()}
+            apart = [name for name in interface.arguments if name not in shared.values()]
+            placed = {name: self._memory.place(array) for name, array in given.items() if name in apart}
         if self._memory.keeps:
             kept[number] = placed
-        results = tuple(guarded[name].given for name in interface.results)
-        kernel.run(bind(interface, self._arguments(interface, placed), results))
+        results = {name: guarded[name].given for name in interface.results}
+        within = {argument: results[name] for name, argument in shared.items()}
+        kernel.run(bind(interface, self._arguments(interface, {**placed, **within}), results))
         self._memory.finish()
         for name, result in guarded.items():
             if not result.is_intact:
@@ -179,7 +183,11 @@ class MeasureHandler:
                 self._arrays = kept_arrays(interface, task.signature, self._folder, on_disk=False)
                 self._timed = {name: self._memory.place(array) for name, array in self._arrays.items()}
             firsts = {tensor.name: self._arrays[tensor.name] for tensor in interface.tensors if tensor.in_out}
-            call = self._memory.call_of(kernel, self._arguments(interface, self._timed), firsts)
+            # Calls overwrite them.
+            aliases = kernel.signature.aliases
+            within = {name: self._memory.place(self._arrays[name].copy()) for _, name in aliases}
+            arguments, placed = {**self._timed, **within}, {result: within[name] for result, name in aliases}
+            call = self._memory.call_of(kernel, self._arguments(interface, arguments), firsts, placed)
             before = self._calibrated()
             noise = before / self._quickest_calibration if self._calibration is not None else 1.0
             samples = self._memory.times(call, seconds, noise * quickest)

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Final
 
 from tc.artifact.packing import has_injected_source
-from tc.base.durations import duration
+from tc.base.counted import duration
 from tc.base.frozen import frozen
 from tc.cache.content.contents import Contents
 from tc.cache.format.ingredients import Ingredients

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from tc.base.durations import duration
+from tc.base.counted import duration
 from tc.cache.format.ingredients import Ingredients
 from tc.cache.format.records import Measurement
 from tc.store.wanted import extents_of

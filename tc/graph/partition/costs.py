@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
+from tc.base.counted import duration
 from tc.base.frozen import frozen
 from tc.graph.ir.graph import Graph
 from tc.graph.ir.nodes import Call
@@ -57,6 +58,9 @@ class Cost:
 
     seconds: float
     measured: bool
+
+    def __str__(self) -> str:
+        return f"{duration(self.seconds)} {'measured' if self.measured else 'predicted'}"
 
 
 class Costs:

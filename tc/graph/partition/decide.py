@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from tc.base.counted import duration
 from tc.base.frozen import frozen
+from tc.graph.ir.graph import Graph
 from tc.graph.partition.costs import Cost, Costs
+from tc.graph.partition.cuts import cut_name
 from tc.graph.partition.divisions import Change, Divisions, Part
 from tc.graph.partition.edges import Edge, edges_of
 from tc.graph.partition.partition import Partition, partition_of
@@ -32,13 +35,23 @@ class Choice:
     before: Cost
     after: Cost
 
+    def __str__(self) -> str:
+        return f"{self.after}, without it {duration(self.before.seconds)}"
+
 
 @frozen
 class Decision:
-    """A partition, and the choices that led to it."""
+    """A partition, and the choices that led to it; cuts that no choice has made were given."""
 
     partition: Partition
     choices: tuple[Choice, ...] = ()
+
+    def reasons(self, graph: Graph) -> dict[str, str]:
+        """Why each edge of the graph is cut, by its name."""
+        found = {cut_name(graph, edge): "by hand" for edge in _sorted(self.partition.cuts)}
+        for choice in self.choices:
+            found |= {name: str(choice) for edge in choice.cut if (name := cut_name(graph, edge)) in found}
+        return found
 
 
 def decided(costs: Costs) -> Decision:

@@ -17,7 +17,7 @@ _FLOAT: Final = 4
 # Bytes per second between a core and values that were just written, which its caches have in part.
 _CORE_BYTES: Final = 20e9
 # Seconds of a call from Python: arrays are looked at, and threads are woken.
-_CALL: Final = 5e-6
+_CALL: Final = 3e-6
 # The same of a multiprocessor of a GPU (*CUDA Programming Guide*: 128 multiply-adds a cycle; whitepapers of A100 and
 # H100: 1.6e12 and 3.3e12 bytes a second for 108 and 132 multiprocessors), and of a launch.
 _LANES: Final = 128

@@ -20,12 +20,16 @@ if TYPE_CHECKING:
 def compiled(plan: MemoryPlan, target: str | None) -> Mapping[tuple[str, ...], Kernel]:
     """The kernel of each call, by the names of its results."""
     calls = [node for node in plan.graph.nodes if isinstance(node, Call)]
-    kernels = compile_together([wanted_of(plan, call) for call in calls], target)
+    kernels = compile_together(wanted_in(plan), target)
     return {call.results: kernel for call, kernel in zip(calls, kernels, strict=True)}
 
 
-def wanted_of(plan: MemoryPlan, call: Call) -> Wanted:
-    """The kernel of a call of a plan: what is written in place has one of its own."""
+def wanted_in(plan: MemoryPlan) -> list[Wanted]:
+    """The kernels of the calls of a plan, in order; what is written in place has one of its own."""
+    return [_wanted(plan, node) for node in plan.graph.nodes if isinstance(node, Call)]
+
+
+def _wanted(plan: MemoryPlan, call: Call) -> Wanted:
     values, replaced = plan.graph.values, plan.storage.in_place
     arguments = dict(zip(call.operands, call.program.arguments, strict=True))
     results = zip(call.program.results, call.results, strict=True)

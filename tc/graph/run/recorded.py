@@ -35,7 +35,7 @@ class Recorded:
         self.here: Final = place_of(target)
         self._seconds: Final = seconds
         self._shapes: Final = shapes
-        self._known: Final[dict[tuple[Comprehension, Signature], Mapping[Place, float]]] = {}
+        self._known: Final[dict[Wanted, Mapping[Place, float]]] = {}
 
     def may_know(self, shapes: Sequence[Shape]) -> bool:
         """Whether a kernel for operands of these shapes may have been measured."""
@@ -45,12 +45,15 @@ class Recorded:
         """By place, the least of the kernels for a call, in the place of an operand or not."""
         found: dict[Place, float] = {}
         for wanted in forms_of(graph, call):
-            key = wanted.comprehension, wanted.signature
-            if key not in self._known:
-                self._known[key] = self._seconds(*key)
-            for place, seconds in self._known[key].items():
+            for place, seconds in self.of(wanted).items():
                 found[place] = min(seconds, found.get(place, seconds))
         return found
+
+    def of(self, wanted: Wanted) -> Mapping[Place, float]:
+        """By place, the seconds of one kernel."""
+        if wanted not in self._known:
+            self._known[wanted] = self._seconds(wanted.comprehension, wanted.signature)
+        return self._known[wanted]
 
 
 def forms_of(graph: Graph, call: Call) -> Iterator[Wanted]:

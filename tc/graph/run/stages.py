@@ -56,6 +56,10 @@ class Stages:
         """What has been prepared so far, in order."""
         return tuple(ready for ready, _ in self._known.values())
 
+    def forget(self) -> None:
+        """Calls are prepared again."""
+        self._known.clear()
+
     def _stage(self, request: Request) -> Stage:
         key = (
             tuple(request.shapes.items()),

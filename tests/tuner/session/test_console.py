@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tc.base.durations import duration
+from tc.base.counted import duration
 from tc.tuner.session.confirm import Contender
 from tc.tuner.session.console import console
 from tc.tuner.session.progress_events import Decided, Event, Generation, Standing, Started, Trying

@@ -30,6 +30,7 @@ class Scripted:
     done: int = 0
     ends: int | None = None
     best: float | None = field(default=None)
+    finishing: float = 0.0
 
     def step(self, allowance: Allowance) -> str | None:
         self.clock.now += 10.0

@@ -1,0 +1,1 @@
+"""Tunes the kernels of graphs."""

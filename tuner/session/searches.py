@@ -1,0 +1,101 @@
+"""``Searches``: searches of many kernels, which share one budget."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
+from typing import Final
+
+from tc.base.errors import TCError, TuningError
+from tc.tuner.session.kernel_search import Tuning
+from tc.tuner.session.settings import TuningResult
+from tc.tuner.session.share_time import ScheduledSearch, share_time
+from tc.tuner.trial.budget import Budget
+from tc.tuner.trial.deadline import Deadline
+
+
+@dataclass(slots=True, eq=False)
+class Searched:
+    """A kernel that is searched for, under the ``name`` by which people know it.
+
+    ``result``: what came of it in the end, or why nothing did; None where only the default options were tried.
+    """
+
+    name: str
+    search: ScheduledSearch | None = None
+    result: TuningResult | TCError | None = None
+    begun: bool = False
+
+    @property
+    def seconds(self) -> float | None:
+        """Of the quickest candidate so far; None where there is none."""
+        return None if self.search is None else self.search.tuning.best
+
+
+class Searches:
+    """Searches that are added one by one, measured with the default options, and then share a budget.
+
+    ``stack``: ends them.  ``stop``: whether to end now.
+    """
+
+    def __init__(self, stack: ExitStack, stop: Callable[[], bool]) -> None:
+        self._stack: Final = stack
+        self._stop: Final = stop
+        self._all: Final[list[Searched]] = []
+
+    def add(self, name: str, begin: Callable[[], AbstractContextManager[Tuning]], share: float = 1.0) -> Searched:
+        """A search that ``begin`` makes; what goes wrong with that is its result."""
+        searched = Searched(name)
+        self._all.append(searched)
+        try:
+            searched.search = ScheduledSearch(self._stack.enter_context(begin()), share)
+        except TCError as error:
+            searched.result = error
+        except MemoryError as error:
+            searched.result = TuningError(f"its arrays do not fit into memory: {error}; choose smaller sizes")
+        return searched
+
+    def measure(self) -> None:
+        """Tries the default options of all searches that were added since; no budget is charged with it."""
+        for searched in self._all:
+            if searched.search is not None and not searched.begun and not self._stop():
+                searched.begun = True
+                searched.search.tuning.begin()
+                self._rest(searched.search)
+
+    def share(self, budget: Budget) -> Iterator[None]:
+        """Searches as long as the budget lasts; comes back after each generation."""
+        searches = [searched.search for searched in self._all if searched.search is not None]
+        for search in share_time(searches, budget.start(time.monotonic), time.monotonic, self._stop):
+            self._rest(search)
+            yield
+        if self._stop():
+            self.keep_best()
+
+    def keep_best(self) -> None:
+        """Stores the best of each search so far."""
+        for searched in self._all:
+            if searched.search is not None:
+                searched.search.tuning.keep_best()
+
+    def finish(self, deadline: Callable[[], Deadline | None]) -> None:
+        """Ends all searches, each of which keeps its winner.  ``deadline``: by when, if they were interrupted."""
+        for searched in self._all:
+            search = searched.search
+            if search is None:
+                continue
+            try:
+                why = search.over or "the budget is spent"
+                if search.share == 1.0 or search.spent:
+                    searched.result = search.tuning.finish(why, deadline())
+                else:
+                    search.tuning.settle(why)
+            except TCError as error:
+                searched.result = error
+
+    def _rest(self, search: ScheduledSearch) -> None:
+        """Processes of one search do not stay while those of others work."""
+        if len(self._all) > 1:
+            search.tuning.stop_idle()
