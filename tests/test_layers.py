@@ -210,12 +210,13 @@ ROOMS = {
     "graph.rewrite.rules": room("base graph.ir graph.operators graph.operators.neural graph.rewrite", "numpy"),
     # Models are prepared, and tuned, which prepares them for what was measured meanwhile.
     "graph.preparation": room(
-        "base targets runtime.host graph.ir graph.partition graph.memory graph.run graph.rewrite graph.rewrite.rules api",
+        "base targets runtime.host api graph.ir graph.partition graph.memory graph.run graph.rewrite "
+        "graph.rewrite.rules",
         "numpy",
     ),
     "graph.tuning": room(
-        "base targets runtime.host cache.content artifact store tuner.session api graph.ir graph.partition graph.run "
-        "graph.preparation",
+        "base targets runtime.host cache.content artifact store tuner.trial tuner.session api graph.ir "
+        "graph.partition graph.run graph.preparation",
     ),
     "graph.onnx.tensors": room("base runtime.frameworks", "numpy onnx"),
     "graph.onnx.operation": room("base language.program graph.ir graph.onnx.tensors", "numpy onnx"),

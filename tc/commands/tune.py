@@ -26,7 +26,7 @@ from tc.commands.models import ModelRequest, is_model, parse_shapes
 from tc.commands.warned import warned
 from tc.graph.ir.graph import Graph
 from tc.graph.preparation import Settings
-from tc.graph.tuning.model_search import ModelSearch
+from tc.graph.tuning.model_search import ModelSearch, search
 from tc.graph.tuning.pool import Begin, KernelPool
 from tc.runtime.host.threads import MOST_THREADS, available_threads
 from tc.runtime.named_target import named_target
@@ -265,18 +265,7 @@ def _search(
     stop.patient = True
     searches.measure()
     models = [ModelSearch(name, graph, Settings(target=str(pool.target)), pool) for name, graph in graphs]
-    for model in models:
-        model.begin()
-
-    def weigh() -> None:
-        pool.forget_shares()
-        for model in models:
-            model.weigh()
-
-    weigh()
-    for _ in searches.share(budget):
-        weigh()
-    searches.finish(lambda: stop.deadline)
+    search(models, pool, budget, lambda: stop.deadline)
     return kernels, models
 
 

@@ -78,10 +78,10 @@ def prepared(graph: Graph, settings: Settings) -> Prepared:
 
     GraphError where a size is open, and for cuts that the graph has not.
     """
-    return divided(graph, *reduced(graph, settings), settings)
+    return divided(graph, *optimized(graph, settings), settings)
 
 
-def reduced(graph: Graph, settings: Settings) -> tuple[Graph, tuple[Applied, ...]]:
+def optimized(graph: Graph, settings: Settings) -> tuple[Graph, tuple[Applied, ...]]:
     """The graph after rewriting, with constants computed, and what was rewritten."""
     _require_numbers(graph)
     changed, trace = simplified(graph, settings)

@@ -21,12 +21,14 @@ class Searched:
     """A kernel that is searched for, under the ``name`` by which people know it.
 
     ``result``: what came of it in the end, or why nothing did; None where only the default options were tried.
+    ``begun``: whether these were; ``ended``: whether there is nothing more to come.
     """
 
     name: str
     search: ScheduledSearch | None = None
     result: TuningResult | TCError | None = None
     begun: bool = False
+    ended: bool = False
 
     @property
     def seconds(self) -> float | None:
@@ -81,11 +83,14 @@ class Searches:
                 searched.search.tuning.keep_best()
 
     def finish(self, deadline: Callable[[], Deadline | None]) -> None:
-        """Ends all searches, each of which keeps its winner.  ``deadline``: by when, if they were interrupted."""
+        """Ends all searches that have not ended, each of which keeps its winner.  ``deadline``: by when, if they were
+        interrupted.
+        """
         for searched in self._all:
             search = searched.search
-            if search is None:
+            if search is None or searched.ended:
                 continue
+            searched.ended = True
             try:
                 why = search.over or "the budget is spent"
                 if search.share == 1.0 or search.spent:

@@ -21,6 +21,18 @@ class Kind(Enum):
 @functools.lru_cache(maxsize=4096)
 def kind_of(program: Program) -> Kind:
     """The kind of a program."""
+    return _kind(program)
+
+
+def kinds_of(graph: Graph) -> list[Kind | None]:
+    """The kind of each node's program, None for those that have none; each program is looked at once."""
+    programs = {id(node.program): node.program for node in graph.nodes if isinstance(node, Call)}
+    # To look at one takes less time than to hash it.
+    found = {number: _kind(program) for number, program in programs.items()}
+    return [found[id(node.program)] if isinstance(node, Call) else None for node in graph.nodes]
+
+
+def _kind(program: Program) -> Kind:
     if any(statement.reduction is not None or statement.blocks for statement in program.statements):
         return Kind.REDUCTION
     if len(program.statements) != 1 or len(program.results) != 1:
@@ -30,13 +42,6 @@ def kind_of(program: Program) -> Kind:
     if len(own) != len(statement.subscripts) or len(own) != len(statement.iterators) or statement.conditions:
         return Kind.MOVEMENT
     return Kind.POINTWISE if all(_in_place(read, own) for read in reads_in(statement.value)) else Kind.MOVEMENT
-
-
-def kinds_of(graph: Graph) -> list[Kind | None]:
-    """The kind of each node's program, None for those that have none; each program is looked at once."""
-    programs = {id(node.program): node.program for node in graph.nodes if isinstance(node, Call)}
-    found = {number: kind_of(program) for number, program in programs.items()}
-    return [found[id(node.program)] if isinstance(node, Call) else None for node in graph.nodes]
 
 
 def _in_place(read: Read, own: list[str]) -> bool:

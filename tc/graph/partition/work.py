@@ -40,8 +40,8 @@ def bytes_read(value: Value) -> int:
 def operations(program: Program, shapes: Sequence[Shape]) -> int:
     """How many operations there are for operands of these shapes, all of them numbers.
 
-    A function counts as the operations that it takes.  Ranges count as long as they are at most, those that tensors
-    bound as 1, and conditions leave nothing out.
+    A function counts as the operations that it takes.  Ranges count as long as they are at most, and conditions leave
+    nothing out, as those of ranges that tensors bound.
     """
     sizes = dict[str, int]()
     for name, shape in zip(program.arguments, shapes, strict=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -13,12 +13,14 @@ from tc.graph.ir.graph import Graph
 from tc.graph.partition.costs import NO_RECORD
 from tc.graph.partition.divisions import Change, Divisions
 from tc.graph.partition.edges import edges_of
-from tc.graph.preparation import Prepared, Settings, divided, reduced
+from tc.graph.preparation import Prepared, Settings, divided, optimized
 from tc.graph.run.kernels import wanted_in
 from tc.graph.run.recorded import forms_of
 from tc.graph.tuning.pool import KernelPool, name_of
 from tc.graph.tuning.report import ModelTuning, TunedKernel
 from tc.tuner.session.settings import TuningResult
+from tc.tuner.trial.budget import Budget
+from tc.tuner.trial.deadline import Deadline
 
 # Kernels that take less of the model's time are not divided otherwise: it would gain nothing that shows.
 _WORTH: Final = 0.01
@@ -36,16 +38,16 @@ class ModelSearch:
         self._graph: Final = graph
         self._settings: Final = settings
         self._pool: Final = pool
-        self._reduced: Final = reduced(graph, settings)
+        self._optimized: Final = optimized(graph, settings)
         self._decides: Final = settings.fuse and settings.cuts is None
         rule = replace(settings, cuts=()) if self._decides else settings
-        self._by_rule: Final = _kernels(divided(graph, *self._reduced, rule, NO_RECORD))
+        self._by_rule: Final = _kernels(divided(graph, *self._optimized, rule, NO_RECORD))
         # How often each kernel of the model occurs; then those that may take the place of others, as far as they do.
         self._counts: Counter[Wanted] = Counter()
         self._others: dict[Wanted, float] = {}
 
-    def begin(self) -> None:
-        """Measures, with the default options, all kernels that the model may have."""
+    def measure(self) -> None:
+        """Measures, with the default options, all kernels that the model may have, as it seems best divided now."""
         for wanted in self._by_rule:
             self._pool.add(wanted)
         new: bool = True
@@ -89,7 +91,7 @@ class ModelSearch:
             wanted.comprehension.kernels.refresh(wanted.signature, self._pool.target, self._pool.cache)
 
     def _decided(self) -> Prepared:
-        return divided(self._graph, *self._reduced, self._settings, self._pool.record())
+        return divided(self._graph, *self._optimized, self._settings, self._pool.record())
 
     def _changes(self, prepared: Prepared) -> Iterator[Change]:
         """How the kernels that are worth it may be divided otherwise."""
@@ -141,6 +143,30 @@ class ModelSearch:
         if isinstance(result, TuningResult):
             return result.default, result.seconds
         return self._pool.default(wanted), self._pool.seconds(wanted)
+
+
+def search(
+    models: Sequence[ModelSearch], pool: KernelPool, budget: Budget, deadline: Callable[[], Deadline | None]
+) -> None:
+    """Tunes models together, and what else there is in the pool.  ``deadline``: by when all of it ends, if it was
+    interrupted.
+    """
+
+    def weigh() -> None:
+        pool.forget_shares()
+        for model in models:
+            model.weigh()
+
+    for model in models:
+        model.measure()
+    weigh()
+    for _ in pool.searches.share(budget):
+        weigh()
+    pool.searches.finish(deadline)
+    # They may be divided otherwise now, into kernels that are new.
+    for model in models:
+        model.measure()
+    pool.searches.finish(deadline)
 
 
 def _kernels(prepared: Prepared) -> Counter[Wanted]:

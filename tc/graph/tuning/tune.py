@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from tc.api.tuning import TuningRequest, workers_for, written_to
 from tc.base.environment import environment
 from tc.cache.content.store import Store
-from tc.graph.tuning.model_search import ModelSearch
+from tc.graph.tuning.model_search import ModelSearch, search
 from tc.graph.tuning.pool import KernelPool
 from tc.runtime.host.scratch import scratch_folder
 from tc.store.cached import KernelCache
@@ -49,18 +49,13 @@ def tune(
 
         searches = Searches(stack, lambda: False)
         pool = KernelPool(searches, begin, target, KernelCache(configuration, here), lambda: False)
-        search = ModelSearch(name, graph, settings, pool)
+        model = ModelSearch(name, graph, settings, pool)
         try:
-            search.begin()
-            search.weigh()
-            for _ in searches.share(asked.budget):
-                pool.forget_shares()
-                search.weigh()
+            search([model], pool, asked.budget, lambda: None)
         except KeyboardInterrupt:
             searches.keep_best()
             raise
         finally:
             status.clear()
-        searches.finish(lambda: None)
-        search.refresh()
-        return search.report()
+        model.refresh()
+        return model.report()
