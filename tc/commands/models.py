@@ -53,9 +53,7 @@ class ModelRequest:
     def _shapes(self, model: Model, sizes: Sizes, shapes: Shapes) -> Shapes:
         """The shapes of all inputs."""
         _require_known(shapes, [declared.name for declared in model.inputs], "input", self.place)
-        needed = dict.fromkeys(
-            name for own in model.inputs if own.name not in shapes for name in sorted(_open_names(own))
-        )
+        needed = dict.fromkeys(name for own in model.inputs if own.name not in shapes for name in _open_names(own))
         _require_known(sizes, tuple(needed), "open size", self.place)
         if missing := [name for name in needed if name not in sizes]:
             raise OptionsError(
@@ -112,8 +110,9 @@ def _is_shape(value: object) -> bool:
     return isinstance(value, list) and all(type(extent) is int and extent >= 0 for extent in value)
 
 
-def _open_names(declared: Declared) -> set[str]:
-    return {name for extent in declared.shape or () if isinstance(extent, Size) for name in extent.names}
+def _open_names(declared: Declared) -> list[str]:
+    sizes = (extent for extent in declared.shape or () if isinstance(extent, Size))
+    return [name for size in sizes for name in sorted(size.names)]
 
 
 def _require_known(given: Mapping[str, object], known: Sequence[str], what: str, place: str) -> None:

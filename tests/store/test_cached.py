@@ -25,9 +25,10 @@ from tc.language.lower.lower import lower_text
 from tc.language.program.specialization import ArraySpec
 from tc.runtime.host.libc import check_libc, required_libc
 from tc.store.cached import KernelCache
-from tc.store.wanted import Wanted, extents_of
+from tc.store.wanted import Wanted, extents_of, shapes_text
 from tc.targets.options import CpuOptions, GpuOptions
 from tc.targets.target import parse_target
+from tests.commands.caches import measure
 from tests.programs import run
 
 MM = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,r_k) * B(r_k,n) }"
@@ -421,3 +422,20 @@ print(text.partition("== cache ==")[2].partition("== source ==")[0])
     found = run(program, environment=settings)
     assert "k.db (store)\nfound: options {" in found
     assert "compiled when it was called" in found
+
+
+# --- what was measured -----------------------------------------------------------------------------------------------
+
+
+def test_seconds_of_a_kernel_are_known_when_it_was_measured(tmp_path: Path) -> None:
+    path, want = tmp_path / "kernels.db", wanted()
+    assert cache(path).seconds(want) == {}
+    assert cache(path).measured_shapes(CPU) == frozenset()
+    keep(path, want)
+    assert cache(path).seconds(want) == {}
+    assert cache(path).measured_shapes(CPU) == frozenset()
+    measure(path, "mm", 0.25)
+    assert cache(path).seconds(want) == {(want.machine, want.threads): 0.25}
+    assert cache(path).measured_shapes(CPU) == {shapes_text([(7, 13), (13, 5)])}
+    assert cache(path, Mode.STRICT).seconds(want) == {(want.machine, want.threads): 0.25}
+    assert cache(path).seconds(replace(want, signature=wanted(MM, None, (8, 13), (13, 5)).signature)) == {}

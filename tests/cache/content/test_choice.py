@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from tc.cache.content.choice import chosen_variants, latest, winner_of
+from tc.cache.content.choice import chosen_variants, latest, winner_of, winning_seconds
 from tc.cache.format.records import CHOSEN
 from tests.cache.samples import MACHINE, OTHER_MACHINE, measurement, variant
 
@@ -53,6 +53,18 @@ def test_what_was_chosen_by_hand_goes_before_time_until_it_is_measured_again() -
     assert winner_of((chosen, fast, later), MACHINE, 2) == FAST.identity, "the last choice counts"
     assert winner_of((chosen, fast, measurement(SLOW, 2.0, at="2026-01-03")), MACHINE, 2) == FAST.identity
     assert not fast.chosen
+
+
+def test_the_seconds_of_the_winner_are_known_by_place() -> None:
+    measured = (
+        measurement(SLOW, 2.0),
+        measurement(FAST, 1.0),
+        measurement(SERIAL, 1.5),
+        measurement(FAST, 4.0, OTHER_MACHINE),
+        measurement(SLOW, 3.0, OTHER_MACHINE, policy="warm" + CHOSEN),
+    )
+    assert winning_seconds(iter(measured)) == {(MACHINE, 1): 1.5, (MACHINE, 2): 1.0, (OTHER_MACHINE, 2): 3.0}
+    assert winning_seconds(()) == {}
 
 
 def test_between_equals_the_order_of_arrival_does_not_count() -> None:

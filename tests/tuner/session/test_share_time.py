@@ -79,6 +79,42 @@ def test_searches_that_are_over_have_no_turn() -> None:
     assert count[1] == 18
 
 
+def test_parts_have_time_by_their_share_and_need_not_all_begin() -> None:
+    clock = Clock()
+    scripts = [Scripted(clock, [0.97**n for n in range(100)]) for _ in range(4)]
+    shares = (0.6, 0.38, 0.02, 0.0)
+    parts = [ScheduledSearch(cast("Tuning", script), share) for script, share in zip(scripts, shares, strict=True)]
+    for script in scripts:
+        script.best = 1.0  # with the default options
+    order = [parts.index(part) for part in share_time(parts, Budget(seconds=200.0).start(clock), clock, lambda: False)]
+    assert order[:2] == [0, 1]
+    assert order.count(0) > order.count(1) > order.count(2)
+    assert 3 not in order
+    assert parts[3].over == "the budget is spent"
+
+
+def test_parts_share_what_they_gain_of_the_whole() -> None:
+    """A tenth of a half is worth more than a third of a tenth."""
+    clock = Clock()
+    scripts = [Scripted(clock, [1.0, 0.9], best=1.0), Scripted(clock, [1.0, 0.67], best=1.0)]
+    parts = [ScheduledSearch(cast("Tuning", own), share) for own, share in zip(scripts, (0.5, 0.1), strict=True)]
+    for part in parts:
+        part.spent = part.last_spent = 10.0
+    for part, gain in zip(parts, (0.1, 0.3), strict=True):
+        part.last_gain = gain
+    assert parts[0].expected > parts[1].expected
+
+
+def test_time_for_comparing_is_kept_for_those_that_have_begun() -> None:
+    clock = Clock()
+    scripts = [Scripted(clock, [1.0], best=1.0, finishing=20.0) for _ in range(5)]
+    parts = [
+        ScheduledSearch(cast("Tuning", script), share)
+        for script, share in zip(scripts, [0.9, *[0.01] * 4], strict=True)
+    ]
+    assert len(list(share_time(parts, Budget(seconds=100.0).start(clock), clock, lambda: False))) == 8
+
+
 def test_it_ends_when_it_is_stopped() -> None:
     clock = Clock()
     search = ScheduledSearch(cast("Tuning", Scripted(clock, [1.0])))
