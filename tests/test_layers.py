@@ -210,7 +210,7 @@ ROOMS = {
     "graph.rewrite.rules": room("base graph.ir graph.operators graph.operators.neural graph.rewrite", "numpy"),
     # Models are prepared, and tuned, which prepares them for what was measured meanwhile.
     "graph.preparation": room(
-        "base targets runtime.host api graph.ir graph.partition graph.memory graph.run graph.rewrite "
+        "base targets runtime.host api graph.ir graph.partition graph.memory graph.run graph.export graph.rewrite "
         "graph.rewrite.rules",
         "numpy",
     ),
@@ -246,13 +246,13 @@ ROOMS = {
         "lark numpy",
     ),
     "graph": room(
-        "base runtime.frameworks tuner.trial graph.ir graph.partition graph.memory graph.run graph.export graph.rewrite "
-        "graph.rewrite.rules graph.preparation graph.tuning graph.onnx graph.graphdef api",
+        "base runtime.frameworks tuner.trial graph.ir graph.partition graph.memory graph.run graph.export "
+        "graph.rewrite graph.rewrite.rules graph.preparation graph.tuning graph.onnx graph.graphdef api",
         "numpy onnx",
     ),
     "torch.fx": room("base graph.ir", "ml_dtypes numpy torch"),
     "torch.aten": room("base graph.ir graph.operators torch.fx", "torch"),
-    "torch": room("base graph.run graph api torch.fx torch.aten", "numpy torch"),
+    "torch": room("base graph.run graph.preparation api torch.fx torch.aten", "numpy torch"),
     "jax": room("base runtime.frameworks api", "jax numpy"),
     "tc": room("base language.program targets runtime.host dispatch api"),
     "cache": room("base cache.content"),

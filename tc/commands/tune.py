@@ -137,7 +137,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--gradient", metavar="A,B", help=gradient)
     parser.add_argument("--target", help="cpu (default), cpu:x86-64-v3, cuda, opencl, ...")
     parser.add_argument("--cache", help="file or URL for trials and winners (default: TC_CACHE, else the user's own)")
-    parser.add_argument("--budget", help="for all kernels together: 8h, 10m, '200 trials' (default: the effort's)")
+    parser.add_argument(
+        "--budget", help="for all kernels together: 8h, 10m; for each: '200 trials' (default: the effort's)"
+    )
     efforts = "; ".join(f"{effort.name}: {effort.budget}" for effort in EFFORTS.values())
     parser.add_argument("--effort", help=f"how much is tried and measured, and for how long ({efforts})")
     parser.add_argument("--jobs", help="compilations at a time (default: the processors there are)")

@@ -25,7 +25,6 @@ from tc.graph.model import Model
 from tc.graph.operators.pointwise import pointwise
 from tc.graph.operators.products import product
 from tc.graph.preparation import Settings
-from tc.graph.run.execute import Execution
 from tc.graph.run.kernels import wanted_in
 from tc.graph.run.recorded import place_of
 from tc.graph.tuning.model_search import ModelSearch, search
@@ -43,6 +42,7 @@ from tc.tuner.session.searches import Searches
 from tc.tuner.session.settings import TuningResult
 from tc.tuner.session.subject import Subject
 from tc.tuner.trial.budget import Allowance, Budget
+from tests.graph.cut_steps import CUT, asked, steps
 from tests.programs import run
 
 F = ScalarType.FLOAT32
@@ -239,27 +239,11 @@ def test_a_model_with_open_sizes_needs_them(tmp_path: Path) -> None:
 # --- real kernels ------------------------------------------------------------------------------------------------
 
 
-def steps() -> Graph:
-    """A kernel that writes into the place of its operand, between two others, if the first edge is cut."""
-    builder = Builder("steps")
-    half = pointwise(builder, "half", "{0} / 2", [builder.input("x", F, (7, 9))])
-    positive = pointwise(builder, "relu", "max({0}, 0)", [half])
-    return builder.finish([product(builder, positive, builder.input("w", F, (9, 5)))])
-
-
-CUT = Settings(rules=(), cuts=("half_Y",))
 STRICT = """
-from tests.graph import test_tuning as own
-model = own.Model.of(own.steps(), own.CUT)
-print(*sorted(own.asked(model)), sep="\\n")
+from tc.graph.model import Model
+from tests.graph.cut_steps import CUT, asked, steps
+print(*sorted(asked(Model.of(steps(), CUT))), sep="\\n")
 """
-
-
-def asked(model: Model) -> set[str]:
-    """What the kernels write in place, and the options that they are made with."""
-    execution = model._compiled(model.graph())
-    assert isinstance(execution, Execution)
-    return {f"{kernel.signature.aliases} {options_text(kernel.asked)}" for kernel in execution.kernels.values()}
 
 
 def stored(path: Path, model: Model) -> set[str]:
