@@ -98,8 +98,9 @@ def parse_shapes(texts: Sequence[str]) -> Shapes:
 
 def read_shapes(given: object, place: str) -> tuple[Shapes, ...]:
     """The ``shapes`` of a model in a file of jobs: tables of lists of integers; OptionsError for anything else."""
-    tables = given if isinstance(given, list) else [given]
-    if not all(isinstance(table, dict) and all(map(_is_shape, table.values())) for table in tables):
+    listed = given if isinstance(given, list) else [given]
+    tables = [table for table in listed if isinstance(table, dict) and all(map(_is_shape, table.values()))]
+    if len(tables) < len(listed):
         raise OptionsError(
             f"{place}: shapes must be tables of lists of integers, such as {{x = [1, 3, 224, 224]}}, got {given!r}"
         )

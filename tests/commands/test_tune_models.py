@@ -18,7 +18,7 @@ from tests.graph.mnist_graphdef import forward
 MESSAGE = "tc-tune: {}"
 
 
-def model(folder: Path, *shape: object, name: str = "relu.onnx") -> Path:
+def model(folder: Path, *shape: int | str, name: str = "relu.onnx") -> Path:
     """``y = relu(x)``."""
     declared = [helper.make_tensor_value_info(n, TensorProto.FLOAT, shape or None) for n in ("x", "y")]
     graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "relu", declared[:1], declared[1:])

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from tc.grammar.syntax import BinaryOperator, UnaryOperator
-from tc.graph.ir.sizes import Shape
+from tc.graph.ir.sizes import Shape, number
 from tc.graph.ir.values import Value
 from tc.language.program.program import (
     Binary,
@@ -34,7 +34,7 @@ _POLYNOMIAL: Final = 16
 def bytes_read(value: Value) -> int:
     """How many bytes the elements of a value take; those that strides of 0 repeat count once."""
     extents = zip(value.shape, value.steps, strict=True)
-    return math.prod(int(extent) for extent, step in extents if step != 0) * value.type.itemsize
+    return math.prod(number(extent, value.name) for extent, step in extents if step != 0) * value.type.itemsize
 
 
 def operations(program: Program, shapes: Sequence[Shape]) -> int:
@@ -47,7 +47,7 @@ def operations(program: Program, shapes: Sequence[Shape]) -> int:
     for name, shape in zip(program.arguments, shapes, strict=True):
         for declared, extent in zip(program.tensor(name).shape, shape, strict=True):
             if isinstance(declared, SizeReference):
-                sizes[declared.name] = int(extent)
+                sizes[declared.name] = number(extent, name)
     return sum(_instances(statement, sizes) * _operations_each(statement) for statement in program.statements)
 
 

@@ -56,8 +56,8 @@ class ModelSearch:
             prepared = self._decided()
             self._counts = _kernels(prepared)
             changes = list(self._changes(prepared))
-            wanted = [*self._counts, *(other for change in changes for other in _instead(prepared, change))]
-            new = sum(map(self._pool.add, wanted)) > 0
+            possible = [*self._counts, *(other for change in changes for other in _instead(prepared, change))]
+            new = sum(map(self._pool.add, possible)) > 0
             self._others = self._hopeful(prepared, changes)
 
     def weigh(self) -> None:
