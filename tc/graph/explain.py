@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
+from textwrap import indent
+from typing import Final
 
 from tc.graph.ir.graph_text import graph_text
 from tc.graph.ir.nodes import Call, Host
 from tc.graph.memory.plan import MEGABYTE
 from tc.graph.preparation import Prepared
+from tc.language.text.print_program import program_text
+
+_INDENT: Final = "    "
 
 
-def explained(prepared: Prepared) -> str:
-    """Sections: the graph, what was rewritten, kernels, what the host computes, memory."""
+def explained(prepared: Prepared, steps: Mapping[tuple[str, ...], str] | None = None) -> str:
+    """Sections: the graph, what was rewritten, kernels, what the host computes, memory.
+
+    ``steps``: of the schedule of each kernel, by the names of its results.
+    """
     graph, memory = prepared.memory.graph, prepared.memory
     calls = [node for node in graph.nodes if isinstance(node, Call)]
     hosts = Counter(node.operator for node in graph.nodes if isinstance(node, Host))
     applied = Counter(one.rule for one in prepared.trace)
-    kernels = [f"{', '.join(call.results)}: {call.program.name}" + _place(call.origin) for call in calls]
+    kernels = [_title(call) if steps is None else _with_steps(call, steps[call.results]) for call in calls]
     sections = (
         ("graph", graph_text(prepared.rewritten).rstrip()),
         ("rewriting", "\n".join(f"{rule}: {count} times" for rule, count in applied.items()) or "nothing"),
@@ -27,8 +36,13 @@ def explained(prepared: Prepared) -> str:
     return "\n\n".join(f"== {title} ==\n{text}" for title, text in sections)
 
 
-def _place(origin: str) -> str:
-    return f"  # {origin}" if origin else ""
+def _title(call: Call) -> str:
+    return f"{', '.join(call.results)}: {call.program.name}" + (f"  # {call.origin}" if call.origin else "")
+
+
+def _with_steps(call: Call, steps: str) -> str:
+    """A kernel with its definition, and the steps of its schedule."""
+    return f"{_title(call)}\n{indent(program_text(call.program).rstrip(), _INDENT)}\n{indent(steps, _INDENT)}"
 
 
 def _count(prepared: Prepared) -> int:

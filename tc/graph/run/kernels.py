@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from tc.api.together import Wanted, compile_together
+from tc.api.together import Wanted, compile_together, steps_together
 from tc.graph.ir.nodes import Call
 from tc.graph.memory.plan import MemoryPlan
 from tc.graph.run.arrays import numbers
@@ -19,9 +19,21 @@ if TYPE_CHECKING:
 
 def compiled(plan: MemoryPlan, target: str | None) -> Mapping[tuple[str, ...], Kernel]:
     """The kernel of each call, by the names of its results."""
-    calls = [node for node in plan.graph.nodes if isinstance(node, Call)]
+    calls = calls_of(plan)
     kernels = compile_together([_wanted(plan, call) for call in calls], target)
     return {call.results: kernel for call, kernel in zip(calls, kernels, strict=True)}
+
+
+def schedule_steps(plan: MemoryPlan, target: str | None) -> Mapping[tuple[str, ...], str]:
+    """The steps of the schedule of each call's kernel as text, by the names of its results."""
+    calls = calls_of(plan)
+    steps = steps_together([_wanted(plan, call) for call in calls], target)
+    return {call.results: text for call, text in zip(calls, steps, strict=True)}
+
+
+def calls_of(plan: MemoryPlan) -> list[Call]:
+    """The calls of a plan, each of which is a kernel."""
+    return [node for node in plan.graph.nodes if isinstance(node, Call)]
 
 
 def _wanted(plan: MemoryPlan, call: Call) -> Wanted:
