@@ -82,6 +82,11 @@ class Compilation:
         return self.mapped.stage(last).text
 
     @property
+    def steps(self) -> str:
+        """The steps of the schedule as rewrite rules, and what is proven of them."""
+        return self.mapped.stage("steps").text
+
+    @property
     def proof(self) -> Proof:
         """What was proven of the program."""
         return self.mapped.proof

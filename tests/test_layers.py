@@ -114,6 +114,10 @@ ROOMS = {
         "polyhedral.transform polyhedral.execution",
         "islpy",
     ),
+    "polyhedral.steps": room(
+        "base language.isl targets polyhedral.ir polyhedral.analysis polyhedral.execution",
+        "islpy",
+    ),
     "polyhedral.separate": room(
         "base language.program polyhedral.ir polyhedral.analysis polyhedral.execution",
         "islpy",
@@ -150,7 +154,7 @@ ROOMS = {
     "polyhedral": room(
         "base language.program language.isl targets polyhedral.ir polyhedral.analysis polyhedral.schedule "
         "polyhedral.transform polyhedral.cpu polyhedral.prefetch polyhedral.execution polyhedral.generate "
-        "polyhedral.separate polyhedral.proof polyhedral.proof.rewrites polyhedral.gpu.barriers "
+        "polyhedral.separate polyhedral.steps polyhedral.proof polyhedral.proof.rewrites polyhedral.gpu.barriers "
         "polyhedral.gpu.feasibility polyhedral.gpu.mapping polyhedral.gpu.promotion",
         "islpy",
     ),
@@ -246,8 +250,8 @@ ROOMS = {
         "lark numpy",
     ),
     "graph": room(
-        "base runtime.frameworks tuner.trial graph.ir graph.partition graph.memory graph.run graph.export "
-        "graph.rewrite graph.rewrite.rules graph.preparation graph.tuning graph.onnx graph.graphdef api",
+        "base language.text runtime.frameworks tuner.trial graph.ir graph.partition graph.memory graph.run "
+        "graph.export graph.rewrite graph.rewrite.rules graph.preparation graph.tuning graph.onnx graph.graphdef api",
         "numpy onnx",
     ),
     "torch.fx": room("base graph.ir", "ml_dtypes numpy torch"),

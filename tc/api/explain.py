@@ -16,8 +16,8 @@ from tc.targets.target import Target
 
 
 def explain_kernel(compilation: Compilation, stages: tuple[Stage, ...], decision: str) -> str:
-    """Sections: definition, target, decisions, buffers, schedule before and after, kernels, sums, proof, times, cache,
-    and source.
+    """Sections: definition, target, decisions, buffers, schedule before and after, its steps, kernels, sums, proof,
+    times, cache, and source.
 
     ``decision``: what the cache has for such a call.
     """
@@ -62,6 +62,7 @@ def _sections(compilation: Compilation, stages: tuple[Stage, ...], decision: str
     yield "scatters", _stage(stages, "scatters")
     yield "schedule", _stage(stages, "schedule")
     yield "schedule, mapped", compilation.schedule
+    yield "steps", compilation.steps
     yield "kernels", _stage(stages, "kernels")
     yield "sums", _stage(stages, "sums")
     yield "proof", str(compilation.proof)

@@ -86,7 +86,7 @@ class Kernels:
         """The kernel with the usual options as data, compiled now; neither kept nor written to the cache."""
         from tc.compiler import build
 
-        options = self._chosen(target, None) or default_options(target, self.numerics(target))
+        options = self._usual_options(target)
         program = self.specialize(signature)
         return build(program, self._definition.interface, options, target, environment()).executable
 
@@ -94,7 +94,7 @@ class Kernels:
         """From now on, what ``built`` has made elsewhere is the best kernel; it goes into the cache."""
         from tc.dispatch.kernel import Kernel
 
-        options = self._chosen(target, None) or default_options(target, self.numerics(target))
+        options = self._usual_options(target)
         if (cache := process_cache()) is not None:
             cache.keep(self._wanted(signature, target, options), self._siblings, executable)
         self._made.put((signature, None, target), self._noted(Kernel(executable), target, None))
@@ -152,6 +152,15 @@ class Kernels:
         if prepared is None and (cache := process_cache()) is not None:
             cache.keep(self._wanted(signature, target, options), self._siblings, built.executable)
         return kernel
+
+    def options(self, signature: Signature, target: Target) -> Options:
+        """Those of the best kernel that is known, or else the usual ones."""
+        if self.has(signature, target):
+            return self.get(signature, target, None).asked
+        return self._usual_options(target)
+
+    def _usual_options(self, target: Target) -> Options:
+        return self._chosen(target, None) or default_options(target, self.numerics(target))
 
     def decision(self, signature: Signature, target: Target, options: Options | None) -> str:
         """What the cache has for such a kernel, as text; empty without a cache."""

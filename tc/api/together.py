@@ -5,9 +5,9 @@ from __future__ import annotations
 import multiprocessing
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from tc.api.available import target_of_call
 from tc.api.comprehension import Comprehension
@@ -19,7 +19,11 @@ if TYPE_CHECKING:
     from tc.dispatch.kernel import Kernel
     from tc.language.program.program import Program
     from tc.language.program.specialization import ArraySpec, Signature
+    from tc.targets.options import Options
     from tc.targets.target import Target
+
+Made = TypeVar("Made")
+_Key: TypeAlias = "tuple[Comprehension, Signature]"
 
 # To start processes takes as long as to compile one kernel.
 FEW: Final = 3
@@ -40,42 +44,63 @@ class Wanted:
         """That of its calls."""
         return self.comprehension.signature(self.operands, dict(self.in_place))
 
+    @property
+    def key(self) -> _Key:
+        """What equal kernels have in common."""
+        return self.comprehension, self.signature
+
 
 def compile_together(wanted: Sequence[Wanted], target: str | None = None, *, progress: bool = True) -> list[Kernel]:
     """The kernels in order; equal ones are one, and those that are known already are not compiled.
 
     ``progress``: lines on the standard error, if that is a terminal and compiling takes longer than two seconds.
     """
-    chosen = target_of_call(target)
-    keys = [(one.comprehension, one.signature) for one in wanted]
+    chosen, keys = target_of_call(target), [one.key for one in wanted]
     missing = [key for key in dict.fromkeys(keys) if not key[0].kernels.has(key[1], chosen)]
     if len(missing) > FEW and get_threads() > 1:
-        _compile(missing, chosen, progress=progress and sys.stderr.isatty())
+        jobs = {key: (key[0].program, key[1], chosen) for key in missing}
+        for (comprehension, signature), executable in _elsewhere(_built, jobs, "compiled", shown=progress):
+            comprehension.kernels.adopt(signature, chosen, executable)
     return [comprehension.kernels.get(signature, chosen, None) for comprehension, signature in keys]
 
 
-def _compile(missing: Sequence[tuple[Comprehension, Signature]], target: Target, *, progress: bool) -> None:
-    """Compiles kernels in other processes, which inherit what this one has imported."""
-    context = multiprocessing.get_context("fork")
-    with ProcessPoolExecutor(min(get_threads(), len(missing)), context) as pool:
-        running = {
-            pool.submit(_built, comprehension.program, signature, target): (comprehension, signature)
-            for comprehension, signature in missing
-        }
-        for future in _counted(as_completed(running), len(missing), shown=progress):
-            comprehension, signature = running[future]
-            comprehension.kernels.adopt(signature, target, future.result())
+def steps_together(wanted: Sequence[Wanted], target: str | None = None, *, progress: bool = True) -> list[str]:
+    """In order, the steps of the schedule of each kernel as text (see ``tc.polyhedral.steps``).
+
+    Kernels are scheduled and proven for that, but no compiler of the target sees them.
+    """
+    chosen, keys = target_of_call(target), [one.key for one in wanted]
+    jobs = {key: (key[0].program, key[1], key[0].kernels.options(key[1], chosen), chosen) for key in keys}
+    if len(jobs) > FEW and get_threads() > 1:
+        found = dict(_elsewhere(_steps, jobs, "explained", shown=progress))
+    else:
+        found = {key: _steps(*job) for key, job in jobs.items()}
+    return [found[key] for key in keys]
+
+
+def _elsewhere(
+    work: Callable[..., Made], jobs: Mapping[_Key, tuple[object, ...]], done: str, *, shown: bool
+) -> Iterator[tuple[_Key, Made]]:
+    """What is made of each job, as soon as it is, in other processes, which inherit what this one has imported.
+
+    ``done``: what lines on the standard error say of so many of them; they are ``shown`` on terminals.
+    """
+    context, said = multiprocessing.get_context("fork"), time.monotonic()
+    shown = shown and sys.stderr.isatty()
+    with ProcessPoolExecutor(min(get_threads(), len(jobs)), context) as pool:
+        running = {pool.submit(work, *job): key for key, job in jobs.items()}
+        for number, future in enumerate(as_completed(running), 1):
+            yield running[future], future.result()
+            if shown and (time.monotonic() - said > PATIENCE):
+                said = time.monotonic()
+                print(f"tc: {number} of {len(jobs)} kernels {done}", file=sys.stderr, flush=True)
 
 
 def _built(program: Program, signature: Signature, target: Target) -> Executable:
     return Comprehension.of(program).kernels.built(signature, target)
 
 
-def _counted(futures: Iterator[Future[Executable]], count: int, *, shown: bool) -> Iterator[Future[Executable]]:
-    """The futures, with a line now and then that says how many there were."""
-    said = time.monotonic()
-    for number, future in enumerate(futures, 1):
-        yield future
-        if shown and (time.monotonic() - said > PATIENCE):
-            said = time.monotonic()
-            print(f"tc: {number} of {count} kernels compiled", file=sys.stderr, flush=True)
+def _steps(program: Program, signature: Signature, options: Options, target: Target) -> str:
+    from tc.compiler import translate
+
+    return translate(Comprehension.of(program).kernels.specialize(signature), options, target).steps

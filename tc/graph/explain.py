@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
+from textwrap import indent
+from typing import Final
 
 from tc.base.counted import counted
 from tc.graph.ir.graph_text import graph_text
@@ -10,19 +13,28 @@ from tc.graph.ir.nodes import Call, Host
 from tc.graph.memory.plan import MEGABYTE
 from tc.graph.partition.costs import Cost
 from tc.graph.preparation import Prepared
+from tc.language.text.print_program import program_text
+
+_INDENT: Final = "    "
 
 
-def explained(prepared: Prepared) -> str:
+def explained(prepared: Prepared, steps: Mapping[tuple[str, ...], str] | None = None) -> str:
     """Sections: the graph, what was rewritten, kernels and what they cost, why some are apart, what the host computes,
     memory.
+
+    ``steps``: of the schedule of each kernel, by the names of its results.
     """
     graph, memory = prepared.memory.graph, prepared.memory
     calls = [node for node in graph.nodes if isinstance(node, Call)]
     hosts = Counter(node.operator for node in graph.nodes if isinstance(node, Host))
     applied = Counter(one.rule for one in prepared.trace)
     costs, cuts = _costs(prepared), prepared.decision.reasons(prepared.rewritten)
-    kernels = [f"{', '.join(call.results)}: {call.program.name}, {costs[call.results[0]]}" for call in calls]
-    kernels = [line + _place(call.origin) for line, call in zip(kernels, calls, strict=True)]
+    titles = [f"{', '.join(call.results)}: {call.program.name}, {costs[call.results[0]]}" for call in calls]
+    titles = [line + _place(call.origin) for line, call in zip(titles, calls, strict=True)]
+    kernels = [
+        title if steps is None else _with_steps(title, call, steps[call.results])
+        for title, call in zip(titles, calls, strict=True)
+    ]
     sections = (
         ("graph", graph_text(prepared.rewritten).rstrip()),
         ("rewriting", "\n".join(f"{rule}: {count} times" for rule, count in applied.items()) or "nothing"),
@@ -56,6 +68,11 @@ def _sums(prepared: Prepared, costs: dict[str, Cost]) -> list[str]:
 
 def _place(origin: str) -> str:
     return f"  # {origin}" if origin else ""
+
+
+def _with_steps(title: str, call: Call, steps: str) -> str:
+    """A kernel with its definition, and the steps of its schedule."""
+    return f"{title}\n{indent(program_text(call.program).rstrip(), _INDENT)}\n{indent(steps, _INDENT)}"
 
 
 def _count(prepared: Prepared) -> int:

@@ -25,6 +25,7 @@ from tc.graph.rewrite.rules import RULES
 from tc.graph.run.allocate import Allocating
 from tc.graph.run.evaluate import Evaluation
 from tc.graph.run.execute import Execution
+from tc.graph.run.kernels import schedule_steps
 from tc.graph.run.stages import Runnable, Stages
 from tc.runtime.frameworks.arrays import describe
 from tc.runtime.frameworks.borrow import borrow
@@ -136,9 +137,14 @@ class Model:
         """The order of the kernels for these shapes, and where in memory each value is."""
         return self._prepared(self.graph(*shapes, **named)).memory
 
-    def explain(self, *shapes: Sequence[Dimension], **named: Sequence[Dimension]) -> str:
-        """What becomes of the graph for these shapes, as text: rewriting, kernels, who computes what, memory."""
-        return explained(self._prepared(self.graph(*shapes, **named)))
+    def explain(self, *shapes: Sequence[Dimension], steps: bool = False, **named: Sequence[Dimension]) -> str:
+        """What becomes of the graph for these shapes, as text: rewriting, kernels, who computes what, memory.
+
+        ``steps``: also the definition of each kernel, and the steps of its schedule as rewrite rules, with what is
+        proven of them.  Kernels are scheduled and proven for that, which takes most of the time of compiling them.
+        """
+        found = self._prepared(self.graph(*shapes, **named))
+        return explained(found, schedule_steps(found.memory, self._settings.target) if steps else None)
 
     def tune(
         self,

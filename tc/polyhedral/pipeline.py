@@ -70,6 +70,8 @@ from tc.polyhedral.proof.verify_copies import prove_copies
 from tc.polyhedral.proof.verify_statements import prove_statements
 from tc.polyhedral.prove_passes import execution_of, prove_loops_after, prove_tree_after
 from tc.polyhedral.schedules import Schedules
+from tc.polyhedral.steps.step import steps_text
+from tc.polyhedral.steps.steps_of import steps_of
 from tc.polyhedral.transform.chosen_sizes import RegisterTile, Sizes, register_tiles, tile_sizes
 from tc.polyhedral.transform.mark_split_loops import mark_split_loops
 from tc.polyhedral.transform.sums import divided_sums, keep_sums_whole
@@ -281,6 +283,8 @@ class _Run:
         sums = describe_sums(blocked.root, plan.wide)
         if sums:
             self.done("sums", sums)
+        steps = steps_of(tree, scop, self.machine, blocked.root, self.schedules.splits(plan))
+        self.done("steps", steps_text(steps))
 
         demands = cache(lambda: demands_of(scop))
 

@@ -23,6 +23,7 @@ from tc.polyhedral.ir.pulled import PulledStatement
 from tc.polyhedral.ir.recurrences import LinearRecurrence
 from tc.polyhedral.ir.scans import Grown
 from tc.polyhedral.ir.scop import Scop, build_scop
+from tc.polyhedral.ir.splits import Split
 from tc.polyhedral.ir.transposed import TransposedOperand
 from tc.polyhedral.ir.tree import ScheduleTree
 from tc.polyhedral.proof.rewrites.verify_contraction import find_wrong_contraction
@@ -104,6 +105,7 @@ class Schedules:
         else:
             self.max_operations, self._to_schedule = max_operations, max_operations // 2
         self._scops: dict[Plan, tuple[Specialization, Scop]] = {}
+        self._splits: dict[Plan, tuple[Split, ...]] = {}
         self._initialized: set[Plan] = set()
         self._schedules: dict[tuple[Fusion, Plan], ScheduleTree] = {}
         self._with_parts: dict[_Rewriting, tuple[Specialization, tuple[LinearRecurrence, ...]]] = {}
@@ -150,6 +152,7 @@ class Schedules:
         """
         between_kernels = frozenset[str]()
         parts: dict[str, str] = {}
+        every_split: tuple[Split, ...] = ()
         found = self._transposed(plan, context)
         missing: dict[str, int] = {}
         for group in plan.groups:
@@ -161,7 +164,7 @@ class Schedules:
                     name = "split_k_blocks" if step.dealing is Dealing.RUNS else "split_k_threads"
                     missing[name] = 0 if splits else missing.get(name, step.parts)
                 prove_split(found.program, changed.program, splits, context)
-                found = changed
+                found, every_split = changed, (*every_split, *splits)
                 totals = frozenset(done.total for done in splits)
                 if step.dealing is Dealing.RUNS:
                     whose[Whose.ACROSS_BLOCKS] = totals
@@ -177,6 +180,7 @@ class Schedules:
                     f"{name} asks for {asked} partial results, but no reduction of {found.program.name} has a loop "
                     "that always has more iterations than that; make it smaller, or leave it out"
                 )
+        self._splits[plan] = every_split
         return found, between_kernels, MappingProxyType(parts)
 
     def _pulled(self, plan: Plan, context: isl.Context) -> Specialization:
@@ -284,6 +288,10 @@ class Schedules:
     def contractions(self, plan: Plan) -> tuple[Contraction, ...]:
         """Which temporaries hold the last steps only, in the statements that were asked for before."""
         return (*self._with_contractions[_rewriting(plan)][1], *plan.chunks)
+
+    def splits(self, plan: Plan) -> tuple[Split, ...]:
+        """Which reductions have parts in statements of their own, in the statements that were asked for before."""
+        return self._splits[plan]
 
     def scans(self, plan: Plan) -> tuple[Grown, ...]:
         """What is computed as a scan, in the statements that were asked for before."""

@@ -21,6 +21,7 @@ TITLES = [
     "statements",
     "schedule",
     "schedule, mapped",
+    "steps",
     "proof",
     "times",
     "source",

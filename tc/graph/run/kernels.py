@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from tc.api.together import Wanted, compile_together
+from tc.api.together import Wanted, compile_together, steps_together
 from tc.graph.ir.nodes import Call
 from tc.graph.memory.plan import MemoryPlan
 from tc.graph.run.arrays import numbers
@@ -19,14 +19,25 @@ if TYPE_CHECKING:
 
 def compiled(plan: MemoryPlan, target: str | None) -> Mapping[tuple[str, ...], Kernel]:
     """The kernel of each call, by the names of its results."""
-    calls = [node for node in plan.graph.nodes if isinstance(node, Call)]
+    calls = calls_of(plan)
     kernels = compile_together(wanted_in(plan), target)
     return {call.results: kernel for call, kernel in zip(calls, kernels, strict=True)}
 
 
 def wanted_in(plan: MemoryPlan) -> list[Wanted]:
     """The kernels of the calls of a plan, in order; what is written in place has one of its own."""
-    return [_wanted(plan, node) for node in plan.graph.nodes if isinstance(node, Call)]
+    return [_wanted(plan, call) for call in calls_of(plan)]
+
+
+def schedule_steps(plan: MemoryPlan, target: str | None) -> Mapping[tuple[str, ...], str]:
+    """The steps of the schedule of each call's kernel as text, by the names of its results."""
+    steps = steps_together(wanted_in(plan), target)
+    return {call.results: text for call, text in zip(calls_of(plan), steps, strict=True)}
+
+
+def calls_of(plan: MemoryPlan) -> list[Call]:
+    """The calls of a plan, each of which is a kernel."""
+    return [node for node in plan.graph.nodes if isinstance(node, Call)]
 
 
 def _wanted(plan: MemoryPlan, call: Call) -> Wanted:

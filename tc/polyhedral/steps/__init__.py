@@ -1,0 +1,1 @@
+"""The steps of a schedule, named as the rewrite rules that they correspond to."""
