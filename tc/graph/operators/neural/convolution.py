@@ -143,6 +143,30 @@ def _reduced(
     return builder.reshape(found, (found.shape[0], every, *found.shape[1 + len(channels.result) :]))
 
 
+def weight_gradient(
+    builder: Builder, x: Value, gradient: Value, windows: Windows, kernel: Sequence[Dimension], groups: int = 1
+) -> Value:
+    """The gradient of the weights (F, C / groups, ...) of a convolution, given that of its result.
+
+    Each is a sum over all windows.  ``kernel``: the shape of the weights.
+    """
+    channels = channels_of(builder.origin, x.shape[1], kernel[1], kernel[0], groups)
+    counts = [f"O{size}" for size in windows.sizes]
+    target = access("K", [*channels.weights, *windows.elements])
+    result, image = (["n", *letters] for letters in (channels.result, channels.image))
+    product = f"{access('G', [*result, *windows.places])} * {access('X', [*image, *windows.positions])}"
+    counted = tuple(f"{place} in " for place in windows.places)  # the gradient says how many windows there are
+    clauses = [clause for clause in windows.clauses(kernel=True) if not clause.startswith(counted)]
+    parameters = [
+        parameter(x.type, ["N", *channels.image.upper(), *windows.sizes], "X"),
+        parameter(gradient.type, ["N", *channels.result.upper(), *counts], "G"),
+    ]
+    text = definition("conv_weights", parameters, ["K"], [f"{target} +=! {product}{where(clauses)}"])
+    spread = (gradient.shape[0], *channels.extents(channels.result), *gradient.shape[2:])
+    (found,) = builder.call(text, channels.view(builder, x), builder.reshape(gradient, spread))
+    return builder.reshape(found, tuple(kernel))
+
+
 def causal_convolution(
     builder: Builder, x: Value, weights: Value, bias: Value | None, state: Value | None, *, gated: bool
 ) -> tuple[Value, ...]:
