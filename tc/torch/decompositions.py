@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch._decomp import core_aten_decompositions
 
-aten = torch.ops.aten
+aten: Final = torch.ops.aten
+
+# What rules take whole: products, which would be sums of what is computed apart, and attention, whose gradient needs
+# what its decomposition does not give.
+WHOLE: Final = (
+    aten.mv.default,
+    aten.dot.default,
+    aten.baddbmm.default,
+    aten._scaled_dot_product_flash_attention_for_cpu.default,
+)
 
 
 def decompositions() -> Mapping[Any, Callable[..., Any]]:
     """By operator, the function that computes it by others."""
     found: dict[Any, Callable[..., Any]] = dict(core_aten_decompositions())
+    for operator in WHOLE:
+        found.pop(operator, None)
     return found

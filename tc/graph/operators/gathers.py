@@ -104,6 +104,18 @@ def arg_reduced(
     return builder.reshape(result, _with_one(operand, axis)) if keep else result
 
 
+def extreme_with_index(builder: Builder, operand: Value, axis: int, *, greatest: bool) -> tuple[Value, ...]:
+    """The greatest or the least value along an axis, and its least index as int64; NaN is both.  The axis goes."""
+    names = iterators(len(operand.shape))
+    kept = [*names[:axis], *names[axis + 1 :]]
+    name, operator = ("max", "max=!") if greatest else ("min", "min=!")
+    statements = [
+        f"({access('Y', kept)}, {access('K', kept)}) {operator} ({access('X', names)}, {names[axis]})",
+        f"{access('I', kept)} = int64({access('K', kept)})",
+    ]
+    return builder.call(definition(name, [declared(operand, "X")], ["Y", "I"], statements), operand)
+
+
 def _with_one(operand: Value, axis: int) -> tuple[Dimension, ...]:
     return tuple(1 if at == axis else extent for at, extent in enumerate(operand.shape))
 

@@ -6,10 +6,19 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from tc.torch.aten import convolutions, elementwise, views
+from tc.torch.aten import (
+    attention,
+    convolutions,
+    distances,
+    elementwise,
+    normalizations,
+    products,
+    reductions,
+    views,
+)
 from tc.torch.fx.operation import Rule
 
-_FAMILIES: Final = (elementwise, views, convolutions)
+_FAMILIES: Final = (attention, convolutions, distances, elementwise, normalizations, products, reductions, views)
 RULES: Final[Mapping[Any, Rule]] = MappingProxyType(
     {operator: rule for family in _FAMILIES for operator, rule in family.RULES.items()}
 )

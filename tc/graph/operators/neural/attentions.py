@@ -33,7 +33,8 @@ class Attention:
     ``scale`` of the products; None for 1 over the root of the size of a head.  ``cap``: the bound that ``tanh`` gives
     them; 0 for none.  ``causal``: a query sees no key behind its own.  ``before``, ``behind``: how many keys it sees on
     either side of its own; None for all.  ``kind``: the type in which softmax is computed.  ``by_position``: positions
-    come before heads in the result.  ``shown``: what is a result, too.
+    come before heads in the result.  ``shown``: what is a result, too.  ``normal``: so are logarithms of the sums that
+    softmax divides by, from which gradients begin; they are minus infinity where a query sees no key.
     """
 
     scale: float | None = None
@@ -44,6 +45,7 @@ class Attention:
     kind: ScalarType = ScalarType.FLOAT32
     by_position: bool = False
     shown: Stage | None = None
+    normal: bool = False
 
 
 # Operands that may be there, in this order.  ``mask``: truths that let a key be seen, or numbers that are added; a key
@@ -51,8 +53,8 @@ class Attention:
 # ``length``: how many keys each batch has.
 EXTRAS: Final = ("mask", "past_key", "past_value", "length")
 # Iterators: batch, group of heads that share keys, head in the group, query, key.
-_SCORE: Final = ("b", "g", "r", "l", "s")
-_ROW: Final = _SCORE[:-1]
+SCORE: Final = ("b", "g", "r", "l", "s")
+ROW: Final = SCORE[:-1]
 
 
 @frozen
@@ -63,32 +65,31 @@ class Attended:
     extras: tuple[str, ...] = ()
 
     def text(self, operands: Sequence[Value]) -> str:
-        """The definition: the result ``Y``; with a past ``keys`` and ``values``, all of them; ``Z``, what is shown."""
+        """The definition: the result ``Y``; with a past ``keys`` and ``values``, all of them; ``Z``, what is shown; ``N``."""
         how, type = self.how, operands[0].type
         names = ("query", "key", "value", *self.extras)
         given = dict(zip(names, operands, strict=True))
-        mask = _mask(given, how)
+        mask = mask_of(given, how)
         parameters = [
             mask.parameter if name == "mask" else parameter(operand.type, _EXTENTS[name], name)
             for name, operand in given.items()
         ]
         past = "past_key" in given
         key, value = ("keys", "values") if past else ("key", "value")
-        capped, seen = _stage(how, Stage.CAPPED, type), [*_seen(how, given), *mask.seen]
-        logit = f"{capped} + {mask.added}" if mask.added else capped
-        if seen:
-            logit = f"{' && '.join(seen)} ? {logit} : {literal(-math.inf, how.kind)}"
         statements = [
             *(_JOINED if past else ()),
-            f"{access('product', _SCORE)} +=! query(b, g, r, l, e) * {key}(b, g, s, e)",
-            f"{access('logit', _SCORE)} = {logit}{mask.where}",
+            f"{access('product', SCORE)} +=! query(b, g, r, l, e) * {key}(b, g, s, e)",
+            f"{access('logit', SCORE)} = {logit_of(how, given, mask, type)}",
             *_softmax(how, type),
             *_summed(type, f"{value}(b, g, s, f)", access("Y", "blgrf" if how.by_position else "bgrlf")),
         ]
         results = ["Y", key, value] if past else ["Y"]
         if how.shown is not None:
             results.append("Z")
-            statements.append(f"{access('Z', _SCORE)} = {type}({_stage(how, how.shown, type)})")
+            statements.append(f"{access('Z', SCORE)} = {type}({_stage(how, how.shown, type)})")
+        if how.normal:
+            results.append("N")
+            statements.append(f"{access('N', ROW)} = {how.kind}({access('base', ROW)} + log({access('total', ROW)}))")
         return definition("attention", parameters, results, statements)
 
 
@@ -102,18 +103,21 @@ def attention(
     shared = (groups, heads // groups)
     others = {name: extras[name] for name in EXTRAS if name in extras}
     if "mask" in others:
-        others["mask"] = _split(builder, others["mask"], shared)
+        others["mask"] = split_heads(builder, others["mask"], shared)
     operator = Attended(how, tuple(others))
-    operands = (_split(builder, query, shared), key, value, *others.values())
+    operands = (split_heads(builder, query, shared), key, value, *others.values())
     result, *rest = builder.call(operator.text(operands), *operands, operator=operator)
     batch, rows, size = query.shape[0], query.shape[2], result.shape[-1]
+    if how.normal:
+        rest[-1] = builder.reshape(rest[-1], (batch, heads, rows))
     if how.shown is not None:
-        rest[-1] = builder.reshape(rest[-1], (batch, heads, rows, rest[-1].shape[-1]))
+        at = -2 if how.normal else -1
+        rest[at] = builder.reshape(rest[at], (batch, heads, rows, rest[at].shape[-1]))
     shape = (batch, rows, heads, size) if how.by_position else (batch, heads, rows, size)
     return (builder.reshape(result, shape), *rest)
 
 
-def _split(builder: Builder, operand: Value, shared: tuple[int, int]) -> Value:
+def split_heads(builder: Builder, operand: Value, shared: tuple[int, int]) -> Value:
     """Queries or a mask, of four dimensions or fewer, whose heads are split into groups; one head stays one."""
     shape: Shape = (*(1,) * (4 - len(operand.shape)), *operand.shape)
     batch, heads, *rest = shape
@@ -136,7 +140,16 @@ _JOINED: Final = (
 )
 
 
-def _seen(how: Attention, given: Mapping[str, Value]) -> list[str]:
+def logit_of(how: Attention, given: Mapping[str, Value], mask: Mask, type: ScalarType) -> str:
+    """What softmax is taken of: the product, masked, as an expression with a clause."""
+    capped, seen = _stage(how, Stage.CAPPED, type), [*_seen_keys(how, given), *mask.seen]
+    logit = f"{capped} + {mask.added}" if mask.added else capped
+    if seen:
+        logit = f"{' && '.join(seen)} ? {logit} : {literal(-math.inf, how.kind)}"
+    return f"{logit}{mask.where}"
+
+
+def _seen_keys(how: Attention, given: Mapping[str, Value]) -> list[str]:
     """Conditions that a key is seen, apart from the mask.  Queries are the last of the positions that there are."""
     own = "l + P" if "past_key" in given else "l + length(b) - L" if "length" in given else "l"
     found = [f"s <= {own}"] if how.causal else []
@@ -148,7 +161,7 @@ def _seen(how: Attention, given: Mapping[str, Value]) -> list[str]:
 
 
 @frozen
-class _Mask:
+class Mask:
     """The parameter of a mask; conditions that it lets a key be seen; what it adds, with the clause that names it."""
 
     parameter: str = ""
@@ -157,28 +170,34 @@ class _Mask:
     where: str = ""
 
 
-def _mask(given: Mapping[str, Value], how: Attention) -> _Mask:
+def mask_of(given: Mapping[str, Value], how: Attention) -> Mask:
+    """The mask among operands of these names, if there is one."""
     if "mask" not in given:
-        return _Mask()
+        return Mask()
     mask, query, key = given["mask"], given["query"], given["key"]
     keys = key.shape[2] + (given["past_key"].shape[2] if "past_key" in given else 0)
     extents = ["B", "G", "R", "L", "N" if keys == key.shape[2] == mask.shape[-1] else "C"]
-    declared, at = spread(mask, (*query.shape[:4], keys), "mask", _SCORE, extents)
+    declared, at = spread(mask, (*query.shape[:4], keys), "mask", SCORE, extents)
     read = access("mask", at)
     truths, nothing = mask.type is ScalarType.BOOL, literal(-math.inf, how.kind)
     value = read if truths or mask.type is how.kind else f"{how.kind}({read})"
     if mask.shape[-1] not in (1, keys):
         value = f"(s < C ? {value} : {'bool(0)' if truths else nothing})"
     if truths:
-        return _Mask(declared, (value,))
-    return _Mask(declared, (f"bias != {nothing}",), "bias", f" where bias = {value}")
+        return Mask(declared, (value,))
+    return Mask(declared, (f"bias != {nothing}",), "bias", f" where bias = {value}")
+
+
+def factor_of(how: Attention) -> str:
+    """What products of queries and keys are multiplied by, as an expression."""
+    return f"rsqrt({how.kind}(E))" if how.scale is None else literal(how.scale, how.kind)
 
 
 def _stage(how: Attention, stage: Stage, type: ScalarType) -> str:
     """The product at a stage, as an expression."""
     wide = how.kind
-    scale = f"rsqrt({wide}(E))" if how.scale is None else literal(how.scale, wide)
-    product = access("product", _SCORE)
+    scale = factor_of(how)
+    product = access("product", SCORE)
     scaled = f"{product if type is wide else f'{wide}({product})'} * {scale}"
     match stage:
         case Stage.SCALED:
@@ -187,15 +206,15 @@ def _stage(how: Attention, stage: Stage, type: ScalarType) -> str:
             bound = literal(how.cap, wide)
             return f"{bound} * tanh({scaled} / {bound})" if how.cap > 0 else scaled
         case Stage.MASKED:
-            return access("logit", _SCORE)
+            return access("logit", SCORE)
         case Stage.WEIGHT:
-            return access("weight", _SCORE)
+            return access("weight", SCORE)
 
 
 def _softmax(how: Attention, type: ScalarType) -> list[str]:
     """Weights of keys; all of them are 0 where a query sees none."""
-    logit, power, weight = (access(name, _SCORE) for name in ("logit", "power", "weight"))
-    top, base, total, share = (access(name, _ROW) for name in ("top", "base", "total", "share"))
+    logit, power, weight = (access(name, SCORE) for name in ("logit", "power", "weight"))
+    top, base, total, share = (access(name, ROW) for name in ("top", "base", "total", "share"))
     wide = computation_type(type)
     return [
         f"{top} max=! {logit}",
@@ -209,7 +228,7 @@ def _softmax(how: Attention, type: ScalarType) -> list[str]:
 
 def _summed(type: ScalarType, value: str, result: str) -> list[str]:
     """The values by their weights; a half is rounded once."""
-    term = f"{access('weight', _SCORE)} * {value}"
+    term = f"{access('weight', SCORE)} * {value}"
     if not type.is_half:
         return [f"{result} +=! {term}"]
     return [f"O(b, g, r, l, f) +=! {term}", f"{result} = {type}(O(b, g, r, l, f))"]
