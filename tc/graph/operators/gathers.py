@@ -1,6 +1,6 @@
 """Elements that indices choose; indices of the greatest and the least; one-hot rows.
 
-Indices below 0 count from the end of their dimension.  One that is out of range raises ``ArgumentError`` when the
+Indices below 0 count from the end of their dimension, unless it is said that they do not wrap.  One that is out of range raises ``ArgumentError`` when the
 comprehension runs.
 """
 
@@ -20,35 +20,35 @@ def from_end(index: str, extent: object) -> str:
     return f"{index} < 0 ? {index} + {extent} : {index}"
 
 
-def gathered(builder: Builder, operand: Value, indices: Value, axis: int, name: str = "gather") -> Value:
+def gathered(
+    builder: Builder, operand: Value, indices: Value, axis: int, name: str = "gather", *, wraps: bool = True
+) -> Value:
     """The elements at indices along an axis, in whose place the dimensions of the indices come."""
     names, extents = iterators(len(operand.shape)), sizes(len(operand.shape))
     own = iterators(len(indices.shape), "j")
     index = access("I", own)
-    chosen = [*names[:axis], access("J", own), *names[axis + 1 :]]
-    statements = [
-        f"{access('J', own)} = {from_end(index, extents[axis])}",
-        f"{access('Y', [*names[:axis], *own, *names[axis + 1 :]])} = {access('X', chosen)}",
-    ]
+    place = access("J", own) if wraps else index
+    chosen = [*names[:axis], place, *names[axis + 1 :]]
+    statements = [f"{place} = {from_end(index, extents[axis])}"] if wraps else []
+    statements.append(f"{access('Y', [*names[:axis], *own, *names[axis + 1 :]])} = {access('X', chosen)}")
     parameters = [declared(operand, "X"), declared(indices, "I", "E")]
     (result,) = builder.call(definition(name, parameters, ["Y"], statements), operand, indices)
     return result
 
 
-def gathered_elements(builder: Builder, operand: Value, indices: Value, axis: int) -> Value:
+def gathered_elements(builder: Builder, operand: Value, indices: Value, axis: int, *, wraps: bool = True) -> Value:
     """For each index an element: it stands along the axis for the place of the index, whose others are its own."""
     rank = len(operand.shape)
     names, extents, own = iterators(rank), sizes(rank), sizes(rank, "E")
     index = access("I", names)
-    chosen = [access("J", names) if at == axis else name for at, name in enumerate(names)]
+    place = access("J", names) if wraps else index
+    chosen = [place if at == axis else name for at, name in enumerate(names)]
     ranges = ", ".join(
         f"{name} in 0:{extent}" for at, (name, extent) in enumerate(zip(names, own, strict=True)) if at != axis
     )
     where = f" where {ranges}" if ranges else ""
-    statements = [
-        f"{access('J', names)} = {from_end(index, extents[axis])}",
-        f"{access('Y', names)} = {access('X', chosen)}{where}",
-    ]
+    statements = [f"{place} = {from_end(index, extents[axis])}"] if wraps else []
+    statements.append(f"{access('Y', names)} = {access('X', chosen)}{where}")
     parameters = [declared(operand, "X"), declared(indices, "I", "E")]
     (result,) = builder.call(definition("gather_elements", parameters, ["Y"], statements), operand, indices)
     return result

@@ -1,6 +1,6 @@
 """Copies of tensors in which indices say what is written.
 
-Indices below 0 count from the end of their dimension.  One that is out of range raises ``ArgumentError`` when the
+Indices below 0 count from the end of their dimension, unless it is said that they do not wrap.  One that is out of range raises ``ArgumentError`` when the
 comprehension runs.  Where several updates come to one element and none is added to the other, the last one counts: the
 greatest place that writes there is found first.
 """
@@ -21,7 +21,14 @@ REDUCTIONS: Final = {"add": "+=", "mul": "*=", "max": "max=", "min": "min="}
 
 
 def scattered_elements(
-    builder: Builder, operand: Value, indices: Value, updates: Value, axis: int, reduction: str | None = None
+    builder: Builder,
+    operand: Value,
+    indices: Value,
+    updates: Value,
+    axis: int,
+    reduction: str | None = None,
+    *,
+    wraps: bool = True,
 ) -> Value:
     """For each index an update: it goes to the index along the axis, and along the others to its own place."""
     if elements(indices.shape) == 0:
@@ -31,9 +38,10 @@ def scattered_elements(
     # Where there are as many indices as elements, no place lies outside of them.
     fewer = [at for at in range(rank) if at != axis and indices.shape[at] != operand.shape[at]]
     own = [f"E{at}" if at in fewer or at == axis else extents[at] for at in range(rank)]
-    places, index = access("J", names), access("I", names)
+    index = access("I", names)
+    places = access("J", names) if wraps else index
     target = [places if at == axis else name for at, name in enumerate(names)]
-    statements = [f"{places} = {from_end(index, extents[axis])}"]
+    statements = [f"{places} = {from_end(index, extents[axis])}"] if wraps else []
     if reduction is not None:
         statements.append(f"{access('Y', names)} = {access('X', names)}")
         statements.append(f"{access('Y', target)} {REDUCTIONS[reduction]} {access('U', names)}")

@@ -11,14 +11,31 @@ from tc.torch.aten import (
     convolutions,
     distances,
     elementwise,
+    factories,
+    indexing,
     normalizations,
+    pooling,
     products,
     reductions,
+    scatters,
     views,
 )
 from tc.torch.fx.operation import Rule
 
-_FAMILIES: Final = (attention, convolutions, distances, elementwise, normalizations, products, reductions, views)
+_FAMILIES: Final = (
+    attention,
+    convolutions,
+    distances,
+    elementwise,
+    factories,
+    indexing,
+    normalizations,
+    pooling,
+    products,
+    reductions,
+    scatters,
+    views,
+)
 RULES: Final[Mapping[Any, Rule]] = MappingProxyType(
     {operator: rule for family in _FAMILIES for operator, rule in family.RULES.items()}
 )

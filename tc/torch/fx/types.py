@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
+import numpy as np
 import torch
 
 from tc.base.types import ScalarType
@@ -25,3 +26,12 @@ def hinted(size: int | torch.SymInt) -> int:
 def hinted_shape(tensor: torch.Tensor) -> tuple[int, ...]:
     """The shape of a tensor in the example that PyTorch traces."""
     return tuple(map(hinted, tensor.shape))
+
+
+def array_as(numbers: Any, type: ScalarType) -> np.ndarray:
+    """Numbers as an array of a type: integers wrap."""
+    if type.is_half:
+        import ml_dtypes  # NumPy knows its types by name then
+
+        del ml_dtypes
+    return np.asarray(numbers).astype(np.dtype(type.value))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from tc.graph.ir.builder import Builder
 from tc.graph.ir.sizes import Shape, elements
@@ -45,28 +46,44 @@ def max_pool_with_places(builder: Builder, x: Value, windows: Windows, *, column
     return builder.call(definition("max_pool", [_image(x, windows)], ["Y", "I"], statements), x)
 
 
-def average_pool(builder: Builder, x: Value, windows: Windows, *, with_padding: bool) -> Value:
-    """The mean of each window; ``with_padding``: elements of the padding count, and are 0."""
+def average_pool(
+    builder: Builder, x: Value, windows: Windows, *, with_padding: bool, divisor: int | None = None
+) -> Value:
+    """The mean of each window; ``with_padding``: elements of the padding count, and are 0.
+
+    ``divisor``: what sums are divided by; None for how many elements a window has.
+    """
     at = ["n", "c", *windows.places]
     read = access("X", ["n", "c", *windows.positions])
-    statements = [f"{access('S', at)} +=! {read}{where(windows.clauses(kernel=True))}"]
-    counts = []
-    for window, size, place, element in zip(windows.axes, windows.sizes, windows.places, windows.elements, strict=True):
+    statements, number = window_counts(windows, windows.sizes, with_padding=with_padding)
+    number = str(divisor) if divisor is not None else number
+    total = f"{access('S', at)} +=! {read}{where(windows.clauses(kernel=True))}"
+    mean = f"{access('Y', at)} = {x.type}({access('S', at)} / {real_type(x.type)}({number}))"
+    text = definition(
+        "average_pool", [_image(x, windows)], ["Y"], [total, *(statements if divisor is None else ()), mean]
+    )
+    return builder.call(text, x)[0]
+
+
+def window_counts(windows: Windows, extents: Sequence[str], *, with_padding: bool) -> tuple[list[str], str]:
+    """Statements that count the elements of windows along axes of these extents, and how many one has, as a text."""
+    statements, counts = [], []
+    for window, size, extent, place, element in zip(
+        windows.axes, windows.sizes, extents, windows.places, windows.elements, strict=True
+    ):
         if window.beyond or (window.padded and not with_padding):
-            statements.append(_counted(window, size, place, element, with_padding=with_padding))
+            statements.append(_counted(window, size, extent, place, element, with_padding=with_padding))
             counts.append(f"N{size}({place})")
         else:
             counts.append(str(window.kernel))
-    number = f"{real_type(x.type)}({' * '.join(counts)})"
-    statements.append(f"{access('Y', at)} = {x.type}({access('S', at)} / {number})")
-    return builder.call(definition("average_pool", [_image(x, windows)], ["Y"], statements), x)[0]
+    return statements, " * ".join(counts)
 
 
-def _counted(window: Window, size: str, place: str, element: str, *, with_padding: bool) -> str:
+def _counted(window: Window, size: str, extent: str, place: str, element: str, *, with_padding: bool) -> str:
     """The statement that counts the elements that windows have along one axis."""
-    position, extent = window.position(place, element), size
+    position = window.position(place, element)
     if with_padding:
-        position, extent = f"{position} + {window.before}", f"{size} + {window.before} + {window.after}"
+        position, extent = f"{position} + {window.before}", f"{extent} + {window.before} + {window.after}"
     clauses = [f"{place} in 0:{window.count}", f"{element} in 0:{window.kernel}", f"{position} in 0:{extent}"]
     return f"N{size}({place}) +=! 1{where(clauses)}"
 

@@ -1,0 +1,86 @@
+"""Tensors that are made from numbers: filled ones, and ranges."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import numpy as np
+import torch
+
+from tc.base.types import ScalarType
+from tc.graph.ir.values import Value
+from tc.graph.operators.texts import definition, literal
+from tc.torch.fx.operation import Operation, Rule, Rules, UnclaimedError, extents
+from tc.torch.fx.types import array_as
+
+aten: Final = torch.ops.aten
+# Ranges of more elements than these are computed, and not kept.
+_MOST_KEPT: Final = 1 << 16
+
+
+def filled(operation: Operation, shape: tuple[int, ...], number: Any) -> Value:
+    """A tensor of the type of the result with all elements equal; they share their memory."""
+    if not isinstance(number, bool | int | float):
+        raise UnclaimedError(f"takes {number!r} as a number")
+    constant = operation.builder.constant(array_as(number, operation.type), "number")
+    return operation.builder.expand(constant, shape)
+
+
+def _filling(shape: str | None, number: str | float) -> Rule:
+    """A tensor of a shape by the name of an argument, or of that of ``self``; the number may be an argument, too."""
+
+    def rule(operation: Operation) -> Value:
+        found = extents(operation.value("self")) if shape is None else tuple(operation.integers(shape))
+        return filled(operation, found, operation[number] if isinstance(number, str) else number)
+
+    return rule
+
+
+def _scalar(operation: Operation) -> Value:
+    return filled(operation, (), operation["s"])
+
+
+def _range(operation: Operation) -> Value:
+    start, end, step = (operation.number(name) for name in ("start", "end", "step"))
+    return counted(operation, start, step, max(math.ceil((end - start) / step), 0))
+
+
+def _counting(operation: Operation) -> Value:
+    return counted(operation, operation.integer("start"), operation.integer("step"), operation.integer("length"))
+
+
+def counted(operation: Operation, start: float, step: float, count: int) -> Value:
+    """``start``, ``start + step`` and so on: so many numbers."""
+    type = operation.type
+    if count <= _MOST_KEPT:
+        return operation.builder.constant(array_as(start + step * np.arange(count), type), "range")
+    wide = ScalarType.FLOAT64 if type.is_floating else ScalarType.INT64
+    if not type.is_floating and not all(isinstance(number, int) for number in (start, step)):
+        raise UnclaimedError("counts integers by other numbers")
+    value = f"{literal(start, wide)} + {literal(step, wide)} * i"
+    return operation.one(definition("range", [], ["Y"], [f"Y(i) = {type}({value}) where i in 0:{count}"]))
+
+
+RULES: Final[Rules] = {
+    aten.full.default: _filling("size", "fill_value"),
+    aten.new_full.default: _filling("size", "fill_value"),
+    aten.full_like.default: _filling(None, "fill_value"),
+    aten.zeros.default: _filling("size", 0),
+    aten.new_zeros.default: _filling("size", 0),
+    aten.zeros_like.default: _filling(None, 0),
+    aten._efficientzerotensor.default: _filling("size", 0),
+    aten.ones.default: _filling("size", 1),
+    aten.new_ones.default: _filling("size", 1),
+    aten.ones_like.default: _filling(None, 1),
+    # What is in memory that has not been written may be anything.
+    aten.empty.memory_format: _filling("size", 0),
+    aten.empty_permuted.default: _filling("size", 0),
+    aten.empty_strided.default: _filling("size", 0),
+    aten.new_empty.default: _filling("size", 0),
+    aten.new_empty_strided.default: _filling("size", 0),
+    aten.empty_like.default: _filling(None, 0),
+    aten.scalar_tensor.default: _scalar,
+    aten.arange.start_step: _range,
+    torch.ops.prims.iota.default: _counting,
+}
