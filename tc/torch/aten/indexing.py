@@ -6,7 +6,6 @@ from typing import Final
 
 import torch
 
-from tc.base.types import ScalarType
 from tc.graph.ir.values import Value
 from tc.graph.operators.gathers import gathered, gathered_elements
 from tc.graph.operators.indexed import indexed

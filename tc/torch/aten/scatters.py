@@ -14,7 +14,7 @@ from tc.graph.operators.indexed import written
 from tc.graph.operators.pointwise import pointwise
 from tc.graph.operators.scatters import scattered_elements
 from tc.torch.aten.indexing import indices_of
-from tc.torch.fx.operation import Operation, Rule, Rules, UnclaimedError, extents
+from tc.torch.fx.operation import Operation, Rules, UnclaimedError, extents
 from tc.torch.fx.types import array_as
 
 aten: Final = torch.ops.aten

@@ -5,7 +5,6 @@ Window ``i`` of ``count`` over an axis is ``floor(i * extent / count) : ceil((i 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from tc.base.frozen import frozen
