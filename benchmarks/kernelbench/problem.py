@@ -42,33 +42,60 @@ class Problem:
 
     def module(self) -> dict[str, Any]:
         """What the file defines, with the sizes of the problem."""
-        tree = ast.parse(self.path.read_text())
-        for node in tree.body:
-            for name, at in _assigned(node):
-                if name in self.sizes:
-                    at.value = self.sizes[name]
+        tree = _Sizes(self.sizes).visit(ast.parse(self.path.read_text()))
         found: dict[str, Any] = {"__name__": self.path.stem, "__file__": str(self.path)}
         exec(compile(tree, str(self.path), "exec"), found)  # the user names the checkout
         return found
 
 
-def _assigned(node: ast.stmt) -> list[tuple[str, ast.Constant]]:
-    """The numbers that a statement of the file assigns, by name; those of a tuple have numbers behind it."""
-    if not isinstance(node, ast.Assign) or len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name):
-        return []
-    name, value = node.targets[0].id, node.value
-    if isinstance(value, ast.Constant) and type(value.value) is int:
-        return [(name, value)]
-    if isinstance(value, ast.Tuple):
-        parts = [part for part in value.elts if isinstance(part, ast.Constant) and type(part.value) is int]
-        return [(f"{name}.{at}", part) for at, part in enumerate(parts)]
-    return []
+class _Sizes(ast.NodeTransformer):
+    """Puts numbers in the place of those that a file assigns; ``found`` has those that it has.
+
+    ``N = 2048 * 2`` assigns a number called ``N``; those of a tuple have their places behind the name.
+    """
+
+    def __init__(self, sizes: Mapping[str, int]) -> None:
+        self.found: Final[dict[str, int]] = {}
+        self._sizes = sizes
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        """Numbers of classes and functions are none of the problem's."""
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        """As of classes."""
+        return node
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST:
+        """Changes what is assigned."""
+        (target, *others) = node.targets
+        if isinstance(target, ast.Name) and not others:
+            if isinstance(node.value, ast.Tuple):
+                parts = [self._number(f"{target.id}.{at}", part) for at, part in enumerate(node.value.elts)]
+                node.value.elts = parts
+            else:
+                node.value = self._number(target.id, node.value)
+        return node
+
+    def _number(self, name: str, value: ast.expr) -> ast.expr:
+        parts = list(ast.walk(value))
+        plain = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop)
+        if not all(isinstance(part, plain) for part in parts):
+            return value
+        if not all(type(part.value) is int for part in parts if isinstance(part, ast.Constant)):
+            return value
+        found = eval(compile(ast.Expression(value), name, "eval"))  # a formula of numbers
+        if not isinstance(found, int):
+            return value
+        self.found[name] = found
+        return ast.copy_location(ast.Constant(self._sizes.get(name, found)), value)
 
 
 def scaled(path: Path, elements: int = ELEMENTS, operations: int = OPERATIONS) -> Problem:
     """The problem with sizes below the limits; UnfitError where none are found."""
-    tree = ast.parse(path.read_text())
-    sizes = {name: int(at.value) for node in tree.body for name, at in _assigned(node) if isinstance(at.value, int)}
+    reading = _Sizes({})
+    reading.visit(ast.parse(path.read_text()))
+    sizes = reading.found
     fixed: set[str] = set()
     problem = Problem(path, sizes)
     cost = _cost(problem)

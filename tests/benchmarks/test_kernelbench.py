@@ -24,7 +24,7 @@ class Model(torch.nn.Module):
     def forward(self, x):
         return self.norm(x)
 
-batch_size = 4096
+batch_size = 2048 * 2
 features = 512
 num_groups = 8
 shape = (512, 1024)

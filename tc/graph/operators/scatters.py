@@ -1,7 +1,7 @@
 """Copies of tensors in which indices say what is written.
 
-Indices below 0 count from the end of their dimension, unless it is said that they do not wrap.  One that is out of range raises ``ArgumentError`` when the
-comprehension runs.  Where several updates come to one element and none is added to the other, the last one counts: the
+Indices below 0 count from the end of their dimension, unless it is said that they do not wrap.  One that is out of range
+raises ``ArgumentError`` when the comprehension runs.  Where several updates come to one element and none is added to the other, the last one counts: the
 greatest place that writes there is found first.
 """
 

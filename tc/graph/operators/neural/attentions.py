@@ -65,7 +65,7 @@ class Attended:
     extras: tuple[str, ...] = ()
 
     def text(self, operands: Sequence[Value]) -> str:
-        """The definition: the result ``Y``; with a past ``keys`` and ``values``, all of them; ``Z``, what is shown; ``N``."""
+        """The definition of the result ``Y``; with a past also ``keys`` and ``values``; ``Z``, what is shown; ``N``."""
         how, type = self.how, operands[0].type
         names = ("query", "key", "value", *self.extras)
         given = dict(zip(names, operands, strict=True))
