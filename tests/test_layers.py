@@ -212,16 +212,23 @@ ROOMS = {
     ),
     "graph.rewrite": room("base graph.ir graph.operators graph.partition graph.run", "numpy"),
     "graph.rewrite.rules": room("base graph.ir graph.operators graph.operators.neural graph.rewrite", "numpy"),
+    "graph.settings": room("base graph.rewrite"),
     # Models are prepared, and tuned, which prepares them for what was measured meanwhile.
     "graph.preparation": room(
         "base targets runtime.host api graph.ir graph.partition graph.memory graph.run graph.export graph.rewrite "
-        "graph.rewrite.rules",
+        "graph.rewrite.rules graph.settings",
         "numpy",
     ),
     "graph.tuning": room(
         "base targets runtime.host cache.content artifact store tuner.trial tuner.session api graph.ir "
-        "graph.partition graph.run graph.preparation",
+        "graph.partition graph.memory graph.run graph.settings graph.preparation",
     ),
+    "graph.kept": room(
+        "base language.program cache.format targets runtime.views runtime.frameworks artifact dispatch store api "
+        "graph.ir graph.memory graph.run graph.rewrite.rules graph.settings",
+        "numpy",
+    ),
+    "graph.protobuf": room("base"),
     "graph.onnx.tensors": room("base runtime.frameworks", "numpy onnx"),
     "graph.onnx.operation": room("base language.program graph.ir graph.onnx.tensors", "numpy onnx"),
     "graph.onnx.operators": room(
@@ -233,30 +240,33 @@ ROOMS = {
         "numpy",
     ),
     "graph.onnx": room(
-        "base graph.ir graph.onnx.tensors graph.onnx.operation graph.onnx.operators graph.onnx.operators.neural",
+        "base graph.ir graph.protobuf graph.onnx.tensors graph.onnx.operation graph.onnx.operators "
+        "graph.onnx.operators.neural",
         "google numpy onnx",
     ),
-    "graph.graphdef.schema": room("base"),
-    "graph.graphdef.tensors": room("base graph.graphdef.schema runtime.frameworks", "numpy"),
-    "graph.graphdef.nodes": room("base graph.graphdef.schema graph.graphdef.tensors"),
+    "graph.graphdef.schema": room("graph.protobuf"),
+    "graph.graphdef.tensors": room("base graph.protobuf graph.graphdef.schema runtime.frameworks", "numpy"),
+    "graph.graphdef.nodes": room("base graph.protobuf graph.graphdef.schema graph.graphdef.tensors"),
     "graph.graphdef.operation": room("base graph.ir graph.graphdef.tensors graph.graphdef.nodes", "numpy"),
     "graph.graphdef.operators": room(
         "base runtime.frameworks graph.ir graph.operators graph.operators.neural graph.graphdef.operation",
         "numpy",
     ),
     "graph.graphdef": room(
-        "base runtime.frameworks graph.ir graph.graphdef.schema graph.graphdef.tensors graph.graphdef.nodes "
+        "base runtime.frameworks graph.ir graph.protobuf graph.graphdef.schema graph.graphdef.tensors "
+        "graph.graphdef.nodes "
         "graph.graphdef.operation graph.graphdef.operators",
         "lark numpy",
     ),
     "graph": room(
         "base language.text runtime.frameworks tuner.trial graph.ir graph.partition graph.memory graph.run "
-        "graph.export graph.rewrite graph.rewrite.rules graph.preparation graph.tuning graph.onnx graph.graphdef api",
+        "graph.export graph.rewrite graph.rewrite.rules graph.settings graph.preparation graph.tuning graph.kept "
+        "graph.protobuf graph.onnx graph.graphdef api",
         "numpy onnx",
     ),
     "torch.fx": room("base graph.ir", "ml_dtypes numpy torch"),
     "torch.aten": room("base graph.ir graph.operators graph.operators.neural torch.fx", "numpy torch"),
-    "torch": room("base graph.run graph.preparation api torch.fx torch.aten", "numpy torch"),
+    "torch": room("base graph.run graph.settings graph.preparation api torch.fx torch.aten", "numpy torch"),
     "jax": room("base runtime.frameworks api", "jax numpy"),
     "tc": room("base language.program targets runtime.host dispatch api"),
     "cache": room("base cache.content"),
@@ -269,7 +279,7 @@ ROOMS = {
     ),
     "commands": room(
         "base language.program grammar cache.database cache.content targets runtime.host runtime artifact "
-        "dispatch store tuner.trial tuner.space tuner.session api graph.ir graph.preparation graph.tuning graph "
+        "dispatch store tuner.trial tuner.space tuner.session api graph.ir graph.settings graph.tuning graph "
         "commands.contents commands.export tuner.report",
     ),
 }

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 
 from tc.base.digest import sha256_hex
@@ -13,19 +15,34 @@ from tc.cache.database.opening import database_at
 from tc.cache.database.place import place_of
 from tc.cache.format.database_errors import damaged
 from tc.cache.format.ingredients import Ingredients
-from tc.cache.format.records import Native, Run, Text, Trial, Variant, native_identity, variant_identity
+from tc.cache.format.records import (
+    Constant,
+    ModelInterface,
+    Native,
+    Plan,
+    Run,
+    Text,
+    Trial,
+    Variant,
+    native_identity,
+    variant_identity,
+)
 from tc.cache.format.rows import ingredients_of, record_of
 from tc.cache.format.schema_version import require_readable
 from tc.cache.format.tables import (
     COMPILERS,
+    CONSTANTS,
     DECIDING,
     FEWEST_THREADS,
     MEASURED_SHAPES,
     MEASUREMENTS,
     META,
+    MODELS,
     NATIVES,
     NEAREST_OF_ALL,
     NEAREST_OF_PROGRAM,
+    PLANS,
+    PLANS_FOR,
     RUNS,
     SYMBOLIC,
     TEXTS,
@@ -35,6 +52,19 @@ from tc.cache.format.tables import (
     Table,
     where,
 )
+
+
+@frozen
+class _Held:
+    """A database whose sessions are the one that is open."""
+
+    place: str
+    open: Session
+
+    @contextmanager
+    def session(self) -> Iterator[Session]:
+        """As the protocol says."""
+        yield self.open
 
 
 @frozen
@@ -59,6 +89,12 @@ class Reader:
         with database.session() as session:
             require_readable({row["name"]: row["value"] for row in session.rows(META)}, database.place)
         return Reader(database, key)
+
+    @contextmanager
+    def held(self) -> Iterator[Reader]:
+        """The cache in one state, for many lookups of one thread; sessions cost more than most of these."""
+        with self.database.session() as session:
+            yield Reader(_Held(self.database.place, session), self.key)
 
     def winner(self, kernel: str, machine: str, threads: int) -> Variant | None:
         """The fastest variant of a kernel that was measured; None if none was.  ``choice`` has the rules."""
@@ -85,6 +121,32 @@ class Reader:
         """A helper that was compiled on such a machine from a source with this hash."""
         with self.database.session() as session:
             return self._one(session, NATIVES, native_identity(name, machine, source))
+
+    def interfaces(self, model: str, generator: str) -> tuple[ModelInterface, ...]:
+        """What callers must know of the model with this digest, by the readers that were asked."""
+        with self.database.session() as session:
+            rows = session.rows(where(MODELS, "model", "generator"), model=model, generator=generator)
+            return tuple(record_of(MODELS, row, self.key, self.database.place) for row in rows)
+
+    def plans(
+        self, model: str, wanted: str, target: str, architecture: str, generator: str
+    ) -> tuple[tuple[str, str, int], ...]:
+        """The plans for the same: identity, reader and threads of each, those for the fewest threads first."""
+        with self.database.session() as session:
+            rows = session.rows(
+                PLANS_FOR, model=model, wanted=wanted, target=target, architecture=architecture, generator=generator
+            )
+            return tuple((str(row["identity"]), str(row["reader"]), int(str(row["threads"]))) for row in rows)
+
+    def plan(self, identity: str) -> Plan | None:
+        """One of the plans."""
+        with self.database.session() as session:
+            return self._one(session, PLANS, identity)
+
+    def constant(self, identity: str) -> Constant | None:
+        """The contents of a constant that plans share."""
+        with self.database.session() as session:
+            return self._one(session, CONSTANTS, identity)
 
     def compilers(self, target: str, architecture: str) -> tuple[str, ...]:
         """The versions of the compiler that kernels in this cache were made with, sorted."""

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from sqlalchemy import Connection, bindparam, delete, select
+from sqlalchemy import Connection, Table, bindparam, delete, select
 
 from tc.base.errors import CacheError
 from tc.base.frozen import frozen
 from tc.cache.content.contents import Contents
 from tc.cache.content.copy_records import counts
+from tc.cache.content.plan_needs import plan_needs, served_by
 from tc.cache.content.store import Store, iso_time
 from tc.cache.database.connection import connect
 from tc.cache.database.place import File, Place, place_of
@@ -21,7 +22,7 @@ from tc.cache.database.server import ConnectionSession
 from tc.cache.format import schema
 from tc.cache.format.database_errors import damaged, told
 from tc.cache.format.ingredients import definition_in
-from tc.cache.format.tables import OLDEST, PROGRAMS, TEXTS, where
+from tc.cache.format.tables import CONSTANTS_AND_MODELS, OLDEST, PROGRAMS, TEXTS, VARIANT_KERNELS, where
 from tc.cache.format.texts import programs_of
 
 # A cache that was over its limit is made this much smaller than the limit, so that not every write prunes it.
@@ -47,12 +48,13 @@ def prune(
     key: bytes | None = None,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> PruneReport:
-    """Removes what was stored longer ago than ``older_than``, then the oldest variants until the file has at most
-    ``largest`` bytes, and gives the space back.
+    """Removes what was stored longer ago than ``older_than``, then the oldest plans and the oldest variants until the
+    file has at most ``largest`` bytes, and gives the space back.
 
     Variants that win on some machine with some number of threads stay, so a file can stay larger than asked for;
     nothing else has that right.  What a variant needs stays as long as the variant: its kernel, its measurements and
-    their runs, the texts in which its kernel stands, and the helpers of ours.  ``now``: the clock, with its time zone.
+    their runs, the texts in which its kernel stands, and the helpers of ours.  A plan of a graph stays as long as all
+    its kernels.  ``now``: the clock, with its time zone.
     CacheError, with nothing removed, if the cache cannot be written, if a measurement is damaged or, with a ``key``,
     not sealed, and for ``largest`` on a server.
     """
@@ -73,6 +75,7 @@ def prune(
             _remove_needless(connection, session, min(old, grace), grace)
         if largest is not None and _used(connection) > largest:
             _remove_needless(connection, session, grace, grace)
+            _remove_plans_until(connection, session, largest)
             _remove_until(connection, session, largest, winners)
             _remove_needless(connection, session, grace, grace)
         left = counts(connection)
@@ -108,6 +111,15 @@ def _remove_until(connection: Connection, session: ConnectionSession, largest: i
         _remove_variants(connection, chosen)
 
 
+def _remove_plans_until(connection: Connection, session: ConnectionSession, largest: int) -> None:
+    """Removes the oldest plans, which are quicker to make again than kernels, until the file is small enough."""
+    for oldest in list(plan_needs(session)):
+        if _used(connection) <= largest:
+            return
+        _delete(connection, schema.PLANS, [oldest.plan])
+        _remove_what_no_plan_needs(connection, session)
+
+
 def _oldest(session: ConnectionSession, size: int, winners: set[str]) -> Iterator[str]:
     """Just enough variants to hold ``size`` bytes; CacheError for a row that is none of ours."""
     for row in session.rows(OLDEST):
@@ -131,22 +143,41 @@ def _remove_variants(connection: Connection, identities: Iterable[str]) -> None:
 
 def _remove_needless(connection: Connection, session: ConnectionSession, time: str, grace: str) -> None:
     """Removes what is from before ``time`` and nothing needs: texts in which no kernel stands that is here, and helpers
-    where no variant is.  ``grace``: how old kernels are, at least, that go because nothing refers to them.
+    where no variant is; and plans that lack a kernel.  ``grace``: how old kernels are, at least, that go because
+    nothing refers to them.
     """
     _remove_kernels(connection, grace)
-    texts = schema.TEXTS.c
+    kernels = frozenset(str(row["kernel"]) for row in session.rows(VARIANT_KERNELS))
+    needs = list(plan_needs(session))
+    kept = served_by(kernels, needs).plans
+    _delete(connection, schema.PLANS, [one.plan for one in needs if one.plan not in kept])
+    _remove_what_no_plan_needs(connection, session)
     programs = {definition_in(str(row["program"])) for row in session.rows(PROGRAMS)}
     rows = session.rows(where(TEXTS))
     gone = [
-        {"gone": row["identity"]}
+        str(row["identity"])
         for row in rows
         if str(row["created"]) < time and programs.isdisjoint(programs_of(str(row["definitions"])))
     ]
-    if gone:
-        connection.execute(delete(schema.TEXTS).where(texts.identity == bindparam("gone")), gone)
+    _delete(connection, schema.TEXTS, gone)
     # Which of them a variant was made beside, nothing says; they are few, and small.
     none_left = ~select(schema.VARIANTS.c.identity).exists()
     connection.execute(delete(schema.NATIVES).where(schema.NATIVES.c.created < time, none_left))
+
+
+def _remove_what_no_plan_needs(connection: Connection, session: ConnectionSession) -> None:
+    """Removes constants and interfaces of models that belong to no plan; they are stored together with one."""
+    needs = list(plan_needs(session))
+    needed = {constant for one in needs for constant in one.constants} | {one.model for one in needs}
+    rows = [row for row in session.rows(CONSTANTS_AND_MODELS) if row["needed"] not in needed]
+    for table in (schema.CONSTANTS, schema.MODELS):
+        _delete(connection, table, [str(row["identity"]) for row in rows if row["name"] == table.name])
+
+
+def _delete(connection: Connection, table: Table, identities: Sequence[str]) -> None:
+    if identities:
+        gone = [{"gone": identity} for identity in identities]
+        connection.execute(delete(table).where(table.c.identity == bindparam("gone")), gone)
 
 
 def _remove_kernels(connection: Connection, time: str) -> None:

@@ -13,12 +13,24 @@ from tc.base.private import make_folder
 from tc.cache.content.contents import Contents
 from tc.cache.content.copy_records import copy_records
 from tc.cache.content.lookup import Reader
+from tc.cache.content.plan_needs import plan_needs, served_by
 from tc.cache.content.store import Store
 from tc.cache.database.connection import connect
 from tc.cache.database.place import File, place_of
 from tc.cache.format.database_errors import told
 from tc.cache.format.ingredients import Ingredients
-from tc.cache.format.records import Measurement, Native, Record, Run, Text, Trial, Variant
+from tc.cache.format.records import (
+    Constant,
+    Measurement,
+    ModelInterface,
+    Native,
+    Plan,
+    Record,
+    Run,
+    Text,
+    Trial,
+    Variant,
+)
 from tc.cache.format.tables import TRIED, UNMEASURED, VARIANT_KERNELS
 from tc.cache.format.trust import COMPANIONS
 
@@ -34,9 +46,10 @@ def ship(
     """Writes what production needs of a cache into a new file that everybody may read, in the place of an old one.
 
     That is: every variant that wins on some machine with some number of threads, every variant that was never
-    measured, and the kernels, measurements, texts and helpers that belong to them; with ``trials``, also how they were
-    found.  ``key``: every record of the source must bear its seal, and so does the copy.  ``seal``: seals the copy
-    anew.  CacheError, with the old file untouched, if the source is damaged or the target cannot be written.
+    measured, and the kernels, measurements, texts and helpers that belong to them; plans of graphs that need no other
+    kernels; with ``trials``, also how they were found.  ``key``: every record of the source must bear its seal, and so
+    does the copy.  ``seal``: seals the copy anew.  CacheError, with the old file untouched, if the source is damaged or
+    the target cannot be written.
     """
     path = _target(source, target)
     reader = Reader.open(source, key=key)
@@ -74,6 +87,7 @@ def _selection(contents: Contents, *, trials: bool) -> Callable[[Ingredients | R
     variants |= {str(row["identity"]) for row in contents.session.rows(UNMEASURED)}
     of_variants = contents.session.rows(VARIANT_KERNELS)
     kernels = {str(row["kernel"]) for row in of_variants if row["identity"] in variants}
+    kept = served_by(frozenset(kernels), plan_needs(contents.session))
     if trials:
         kernels |= {str(row["kernel"]) for row in contents.session.rows(TRIED)}
 
@@ -89,6 +103,12 @@ def _selection(contents: Contents, *, trials: bool) -> Callable[[Ingredients | R
                 return trials
             case Text() | Native():
                 return True
+            case Plan():
+                return record.identity in kept.plans
+            case Constant():
+                return record.identity in kept.constants
+            case ModelInterface():
+                return record.model in kept.models
 
     return wanted
 

@@ -20,10 +20,32 @@ from tc.cache.database.opening import database_at
 from tc.cache.database.place import File, place_of
 from tc.cache.format.database_errors import told
 from tc.cache.format.ingredients import Ingredients
-from tc.cache.format.records import Measurement, Native, Run, Text, Trial, Variant
+from tc.cache.format.records import (
+    Constant,
+    Measurement,
+    ModelInterface,
+    Native,
+    Plan,
+    Run,
+    Text,
+    Trial,
+    Variant,
+)
 from tc.cache.format.rows import row_of
 from tc.cache.format.schema import migrate
-from tc.cache.format.tables import MEASUREMENTS, NATIVES, RUNS, TEXTS, TRIALS, VARIANTS, Kept, Table
+from tc.cache.format.tables import (
+    CONSTANTS,
+    MEASUREMENTS,
+    MODELS,
+    NATIVES,
+    PLANS,
+    RUNS,
+    TEXTS,
+    TRIALS,
+    VARIANTS,
+    Kept,
+    Table,
+)
 
 
 def iso_time(time: datetime) -> str:
@@ -112,6 +134,15 @@ class Store:
     def add_measurements(self, measurements: Iterable[Measurement]) -> None:
         """Stores measurements of variants that are stored."""
         self._add(MEASUREMENTS, measurements)
+
+    def add_plan(self, interface: ModelInterface, constants: Iterable[Constant], plan: Plan) -> None:
+        """Stores a plan with all that it needs but its kernels, in the place of one for the same."""
+        created = self.now()
+        rows = [row_of(CONSTANTS, constant, self.key, created) for constant in constants]
+        with self.transaction() as connection:
+            insert_records(connection, MODELS, (row_of(MODELS, interface, self.key, created),), Conflict.KEEP)
+            insert_records(connection, CONSTANTS, rows, Conflict.KEEP)
+            insert_records(connection, PLANS, (row_of(PLANS, plan, self.key, created),), Conflict.REPLACE)
 
     @property
     def reader(self) -> Reader:

@@ -167,11 +167,68 @@ class Native(_Content):
         return native_identity(self.name, self.machine, self.source)
 
 
+@frozen
+class ModelInterface(_Content):
+    """What callers must know of a model, so that it need not be read for that.
+
+    ``model``: the digest of its contents.  ``reader``: which version of which package has read it, if not this one.
+    ``interface``: JSON.
+    """
+
+    model: str
+    generator: str
+    reader: str
+    interface: str
+
+    @property
+    def identity(self) -> str:
+        """The hash of all but the interface: a cache holds one for each."""
+        names = ("model", "generator", "reader")
+        return digest_of("model", ((name, getattr(self, name)) for name in names))
+
+
+@frozen
+class Plan(_Content):
+    """How a graph of a model runs, so that it need not be made, rewritten, divided and planned again.
+
+    ``model`` and ``reader``: as of ``ModelInterface``.  ``wanted``: JSON, what the plan is for: shapes, outputs,
+    settings.  ``target``, ``architecture``, ``threads``, ``generator``: as of kernels.  ``title``: for listings.
+    ``kernels``: JSON, the keys of its kernels.  ``constants``: JSON, the identities of the constants that it needs.
+    ``steps``: JSON, the plan itself.  ``contents``: small constants, one after the other.
+    """
+
+    model: str
+    wanted: str
+    target: str
+    architecture: str
+    threads: int
+    generator: str
+    reader: str
+    title: str
+    kernels: str
+    constants: str
+    steps: str
+    contents: bytes
+
+    @property
+    def identity(self) -> str:
+        """The hash of what it is for and of what has made it: a cache holds one plan for each."""
+        names = ("model", "wanted", "target", "architecture", "threads", "generator", "reader")
+        return digest_of("plan", ((name, getattr(self, name)) for name in names))
+
+
+@frozen
+class Constant(_Content):
+    """The contents of a constant that no model holds, since it was computed; plans share it."""
+
+    contents: bytes
+
+
 # Those of the grammar: other ones are errors.
 _SPACES: Final = "\t\f\v\r\n"
 _BYTE_ORDER_MARK: Final = "\ufeff"
 
-Record: TypeAlias = Variant | Measurement | Trial | Run | Text | Native
+Record: TypeAlias = Variant | Measurement | Trial | Run | Text | Native | ModelInterface | Plan | Constant
 
 
 def variant_identity(kernel: str, options: str, threads: int) -> str:

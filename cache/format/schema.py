@@ -136,6 +136,38 @@ NATIVES: Final = Table(
     Column("binary", LargeBinary, nullable=False),
 )
 
+MODELS: Final = Table(
+    "models",
+    METADATA,
+    *_kept(),
+    _text("model"),
+    _text("generator"),
+    _text("reader"),
+    _text("interface"),
+    Index("models_of_digest", "model"),
+)
+
+CONSTANTS: Final = Table("constants", METADATA, *_kept(), Column("contents", LargeBinary, nullable=False))
+
+PLANS: Final = Table(
+    "plans",
+    METADATA,
+    *_kept(),
+    _text("model"),
+    _text("target"),
+    _text("architecture"),
+    Column("threads", BigInteger, nullable=False),
+    _text("generator"),
+    _text("reader"),
+    _text("title"),
+    _text("wanted"),
+    _text("kernels"),
+    _text("constants"),
+    _text("steps"),
+    Column("contents", LargeBinary, nullable=False),
+    Index("plans_of_model", "model"),
+)
+
 Migration: TypeAlias = Callable[[Connection], None]
 
 
@@ -146,7 +178,12 @@ def _create(connection: Connection) -> None:
     )
 
 
-MIGRATIONS: Final[tuple[Migration, ...]] = (_create,)
+def _add_plans(connection: Connection) -> None:
+    # A new cache has them already.
+    METADATA.create_all(connection, [MODELS, CONSTANTS, PLANS])
+
+
+MIGRATIONS: Final[tuple[Migration, ...]] = (_create, _add_plans)
 """The step from each version to the next, from nothing on; ``version.VERSION`` counts them."""
 
 # Any number that has no other use: only one process at a time creates or migrates.

@@ -11,7 +11,18 @@ from typing import Any, Final, Generic, TypeVar
 
 from tc.base.frozen import frozen
 from tc.cache.format.ingredients import FIELDS
-from tc.cache.format.records import Measurement, Native, Record, Run, Text, Trial, Variant
+from tc.cache.format.records import (
+    Constant,
+    Measurement,
+    ModelInterface,
+    Native,
+    Plan,
+    Record,
+    Run,
+    Text,
+    Trial,
+    Variant,
+)
 
 Kept = TypeVar("Kept", bound=Record)
 
@@ -43,9 +54,22 @@ TRIALS: Final = Table("trials", Trial)
 RUNS: Final = Table("runs", Run)
 TEXTS: Final = Table("texts", Text)
 NATIVES: Final = Table("natives", Native)
+MODELS: Final = Table("models", ModelInterface)
+CONSTANTS: Final = Table("constants", Constant)
+PLANS: Final = Table("plans", Plan)
 
 # Every table comes after those that it refers to.
-TABLES: Final[tuple[Table[Any], ...]] = (VARIANTS, MEASUREMENTS, TRIALS, RUNS, TEXTS, NATIVES)
+TABLES: Final[tuple[Table[Any], ...]] = (
+    VARIANTS,
+    MEASUREMENTS,
+    TRIALS,
+    RUNS,
+    TEXTS,
+    NATIVES,
+    MODELS,
+    CONSTANTS,
+    PLANS,
+)
 
 _KERNEL: Final = ", ".join(FIELDS)
 _DIFFERING: Final = " + ".join(f"CASE WHEN {name} = :{name} THEN 0 ELSE 1 END" for name in FIELDS)
@@ -60,7 +84,10 @@ NEAREST_OF_ALL: Final = f"SELECT key, program_hash, {_KERNEL} FROM kernels ORDER
 DECIDING: Final = " UNION ALL ".join(
     (
         "SELECT 'kernels' AS name, key AS digest FROM kernels",
-        *(f"SELECT '{table.name}', digest FROM {table.name}" for table in (VARIANTS, MEASUREMENTS, TEXTS, NATIVES)),
+        *(
+            f"SELECT '{table.name}', digest FROM {table.name}"
+            for table in (VARIANTS, MEASUREMENTS, TEXTS, NATIVES, MODELS, CONSTANTS, PLANS)
+        ),
     )
 )
 FEWEST_THREADS: Final = (
@@ -91,6 +118,17 @@ SYMBOLIC: Final = (
     "ORDER BY symbolic"
 )
 COMPILERS: Final = "SELECT compiler FROM compilers WHERE target = :target AND architecture = :architecture"
+PLANS_FOR: Final = (
+    "SELECT identity, reader, threads FROM plans WHERE model = :model AND wanted = :wanted AND target = :target "
+    "AND architecture = :architecture AND generator = :generator ORDER BY threads, identity"
+)
+# What plans need, without the plans.
+PLAN_NEEDS: Final = "SELECT identity, model, kernels, constants FROM plans ORDER BY created, identity"
+# By what plans name them.
+CONSTANTS_AND_MODELS: Final = (
+    "SELECT 'constants' AS name, identity, identity AS needed FROM constants "
+    "UNION ALL SELECT 'models', identity, model FROM models"
+)
 
 
 def where(table: Table[Kept], *columns: str, order: str = "identity") -> str:

@@ -72,6 +72,11 @@ class Comprehension:
         return self._definition.program
 
     @property
+    def definition(self) -> Definition:
+        """The definition, by which the cache knows its kernels."""
+        return self._definition
+
+    @property
     def graph(self) -> Graph:
         """A graph of one call, whose sizes are open; ``tc.graph.Model.of`` runs it.
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from tc.api.available import target_of_call
@@ -85,6 +83,10 @@ def _elsewhere(
 
     ``done``: what lines on the standard error say of so many of them; they are ``shown`` on terminals.
     """
+    # What is known already needs no processes.
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor, as_completed
+
     context, said = multiprocessing.get_context("fork"), time.monotonic()
     shown = shown and sys.stderr.isatty()
     with ProcessPoolExecutor(min(get_threads(), len(jobs)), context) as pool:

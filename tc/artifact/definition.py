@@ -61,7 +61,7 @@ class Parsed:
 class Remembered:
     """A definition that was parsed by an earlier process; the text is parsed again when the program is needed."""
 
-    def __init__(self, interface: Interface, canonical: str, text: str, parse: Callable[[], Program]) -> None:
+    def __init__(self, interface: Interface, canonical: str, text: str | None, parse: Callable[[], Program]) -> None:
         self.interface: Final = interface
         self.canonical: Final = canonical
         self.text: Final = text

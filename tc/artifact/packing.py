@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from typing import Final
 
@@ -81,8 +82,9 @@ def has_injected_source(options: str) -> bool:
     return isinstance(found, dict) and _SOURCE in found
 
 
+@functools.lru_cache(maxsize=64)
 def options_from_text(text: str, target: str) -> Options:
-    """The inverse, for options of a target; OptionsError for anything else."""
+    """The inverse, for options of a target; OptionsError for anything else.  Most kernels of a cache have the same."""
     return CpuOptions.from_json(text) if target.startswith("cpu") else GpuOptions.from_json(text)
 
 
@@ -109,7 +111,8 @@ def assemble(description: str, options: str, source: str, code: bytes) -> Execut
         if found.proof.tried is not None:
             options = _without_source(options)
         asked, target = options_from_text(options, found.target), parse_target(found.target)
-        taken = asked if found.options is None else from_json(found.options, type(asked))
+        same = found.options is None or found.options == json.loads(options)
+        taken = asked if same else from_json(found.options, type(asked))
         decisions = tuple(_decision(one, type(asked)) for one in found.decisions)
     except TCError as error:
         raise ValueError(str(error)) from error

@@ -93,17 +93,24 @@ def _states_in(folder: str) -> Iterator[str]:
 
 
 def _islpy_version() -> str:
-    """As its installer wrote it: asking ``importlib.metadata`` takes longer than a cached kernel's first call."""
-    spec = importlib.util.find_spec("islpy")
+    return installed_version("islpy") or "absent"
+
+
+def installed_version(package: str) -> str | None:
+    """The version of a package, as its installer wrote it, which is not imported for that; None where there is none.
+
+    Asking ``importlib.metadata`` takes longer than a cached kernel's first call.
+    """
+    spec = importlib.util.find_spec(package)
     if spec is None or spec.origin is None:
-        return "absent"
+        return None
     site = os.path.dirname(os.path.dirname(spec.origin))
     for name in sorted(os.listdir(site)):
-        if name.startswith("islpy-") and name.endswith(".dist-info"):
-            return name.removeprefix("islpy-").removesuffix(".dist-info")
+        if name.startswith(f"{package}-") and name.endswith(".dist-info"):
+            return name.removeprefix(f"{package}-").removesuffix(".dist-info")
     from importlib.metadata import PackageNotFoundError, version
 
     try:
-        return version("islpy")
+        return version(package)
     except PackageNotFoundError:
         return "unknown"

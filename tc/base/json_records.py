@@ -8,7 +8,7 @@ import functools
 import json
 import sys
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast, get_args, get_origin
 
@@ -43,7 +43,10 @@ def from_json(record: type[Record], data: object) -> Record:
     ``dict[str, X]``, ``X | None``, or ``object`` for what is taken as it is.  ValueError, naming the place, for
     anything else.
     """
-    return cast("Record", _read(record, data, record.__name__))
+    try:
+        return cast("Record", _reading(cast("Hashable", record))(data))
+    except _MisfitError as error:
+        raise ValueError(f"{record.__name__}{error.place} {error.reason}") from None
 
 
 def load_record(record: type[Record], path: Path) -> Record:
@@ -60,50 +63,142 @@ def save_record(record: object, path: Path) -> None:
     path.write_text(json.dumps(to_json(record), indent=1) + "\n", encoding="utf-8")
 
 
-def _read(kind: object, data: object, place: str) -> object:
+class _MisfitError(Exception):
+    """Data that is not of the type that is read; ``place`` is where, within what is read."""
+
+    def __init__(self, place: str, reason: str) -> None:
+        super().__init__(place, reason)
+        self.place = place
+        self.reason = reason
+
+
+_Reading: TypeAlias = Callable[[object], object]
+
+
+@functools.cache
+def _reading(kind: object) -> _Reading:
+    """What reads values of a type; made once, since thousands of values are read when kernels are loaded."""
     if kind is object:
-        return data
+        return lambda data: data
     if isinstance(kind, types.UnionType):
         (inner,) = (option for option in get_args(kind) if option is not types.NoneType)
-        return None if data is None else _read(inner, data, place)
+        return _optional(_reading(inner))
     origin = get_origin(kind)
     if origin is tuple:
-        items = _expect(list, data, place)
         inners = get_args(kind)
-        if inners[-1] is Ellipsis:
-            inners = inners[:1] * len(items)
-        if len(inners) != len(items):
-            raise ValueError(f"{place} must hold {counted(len(inners), 'value')}, got {data!r}")
-        return tuple(
-            _read(inner, item, f"{place}[{n}]") for n, (inner, item) in enumerate(zip(inners, items, strict=True))
-        )
+        return _list_of(_reading(inners[0])) if inners[-1] is Ellipsis else _tuple_of([*map(_reading, inners)])
     if origin is dict:
-        (_, inner) = get_args(kind)
-        return {key: _read(inner, item, f"{place}.{key}") for key, item in _expect(dict, data, place).items()}
+        return _dict_of(_reading(get_args(kind)[1]))
     if not isinstance(kind, type):
-        raise TypeError(f"{place}: a field of type {kind} cannot be read from JSON")
+        raise TypeError(f"a field of type {kind} cannot be read from JSON")
     if dataclasses.is_dataclass(kind):
-        return _dataclass(kind, _expect(dict, data, place), place)
+        return functools.partial(_dataclass, kind)
     if issubclass(kind, Enum):
-        return _member(kind, data, place)
-    if kind is float and isinstance(data, int) and not isinstance(data, bool):
-        return float(data)
-    return _expect(kind, data, place)
+        return _member_of(kind)
+    return _float if kind is float else _plain(kind)
 
 
-def _dataclass(kind: type, data: dict[str, object], place: str) -> object:
+def _optional(inner: _Reading) -> _Reading:
+    return lambda data: None if data is None else inner(data)
+
+
+def _list_of(inner: _Reading) -> _Reading:
+    def read(data: object) -> object:
+        items = _expect(list, data)
+        try:
+            return tuple([inner(item) for item in items])
+        except _MisfitError as error:
+            raise _placed(error, enumerate(items), inner) from None
+
+    return read
+
+
+def _tuple_of(inners: list[_Reading]) -> _Reading:
+    def read(data: object) -> object:
+        items = _expect(list, data)
+        if len(inners) != len(items):
+            raise _MisfitError("", f"must hold {counted(len(inners), 'value')}, got {data!r}")
+        found = []
+        for number, (inner, item) in enumerate(zip(inners, items, strict=True)):
+            try:
+                found.append(inner(item))
+            except _MisfitError as error:
+                raise _MisfitError(f"[{number}]{error.place}", error.reason) from None
+        return tuple(found)
+
+    return read
+
+
+def _dict_of(inner: _Reading) -> _Reading:
+    def read(data: object) -> object:
+        found = {}
+        for key, item in _expect(dict, data).items():
+            try:
+                found[key] = inner(item)
+            except _MisfitError as error:
+                raise _MisfitError(f".{key}{error.place}", error.reason) from None
+        return found
+
+    return read
+
+
+def _placed(error: _MisfitError, items: Iterable[tuple[int, object]], inner: _Reading) -> _MisfitError:
+    """The error with the number of the first item that does not fit."""
+    for number, item in items:
+        try:
+            inner(item)
+        except _MisfitError as found:
+            return _MisfitError(f"[{number}]{found.place}", found.reason)
+    return error
+
+
+@functools.cache
+def _fields(kind: type) -> tuple[dict[str, _Reading], frozenset[str]]:
+    """What reads each field, and the fields that must be there."""
     hints = field_types(kind)
-    fields = {field.name: field for field in dataclasses.fields(kind)}
-    if unknown := sorted(data.keys() - fields.keys()):
-        raise ValueError(f"{place} has no {', '.join(unknown)}; known: {', '.join(fields)}")
-    needed = {
-        name
-        for name, field in fields.items()
+    needed = frozenset(
+        field.name
+        for field in dataclasses.fields(kind)
         if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
-    }
-    if missing := sorted(needed - data.keys()):
-        raise ValueError(f"{place} lacks {', '.join(missing)}")
-    return kind(**{name: _read(hints[name], item, f"{place}.{name}") for name, item in data.items()})
+    )
+    return {field.name: _reading(hints[field.name]) for field in dataclasses.fields(kind)}, needed
+
+
+def _dataclass(kind: type, data: object) -> object:
+    readings, needed = _fields(kind)
+    given, found = _expect(dict, data), {}
+    for name, item in given.items():
+        reading = readings.get(name)
+        if reading is None:
+            unknown = sorted(given.keys() - readings.keys())
+            raise _MisfitError("", f"has no {', '.join(unknown)}; known: {', '.join(readings)}")
+        try:
+            found[name] = reading(item)
+        except _MisfitError as error:
+            raise _MisfitError(f".{name}{error.place}", error.reason) from None
+    if len(found) < len(readings) and (missing := sorted(needed - found.keys())):
+        raise _MisfitError("", f"lacks {', '.join(missing)}")
+    return kind(**found)
+
+
+def _member_of(kind: type[Enum]) -> _Reading:
+    members = {member.value: member for member in kind}
+
+    def read(data: object) -> object:
+        try:
+            return members[data]
+        except (KeyError, TypeError):
+            raise _MisfitError("", f"must be one of {', '.join(map(str, members))}, got {data!r}") from None
+
+    return read
+
+
+def _float(data: object) -> object:
+    return float(data) if type(data) is int else _expect(float, data)
+
+
+def _plain(kind: type) -> _Reading:
+    return lambda data: data if type(data) is kind else _expect(kind, data)
 
 
 @functools.cache
@@ -123,14 +218,7 @@ def _type(annotation: str, module: str) -> object:
     return eval(annotation, known)
 
 
-def _member(kind: type[Enum], data: object, place: str) -> Enum:
-    for member in kind:
-        if member.value == data:
-            return member
-    raise ValueError(f"{place} must be one of {', '.join(str(m.value) for m in kind)}, got {data!r}")
-
-
-def _expect(kind: type[Record], data: object, place: str) -> Record:
+def _expect(kind: type[Record], data: object) -> Record:
     if not isinstance(data, kind) or (isinstance(data, bool) and kind is not bool):
-        raise ValueError(f"{place} must be a {kind.__name__}, got {data!r}")
+        raise _MisfitError("", f"must be a {kind.__name__}, got {data!r}")
     return data

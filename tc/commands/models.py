@@ -16,6 +16,7 @@ from tc.graph.ir.sizes import Size, number, shape_at
 from tc.graph.ir.source import Declared
 from tc.graph.load import load
 from tc.graph.model import Model
+from tc.graph.tuning.model_search import Keep
 from tc.language.program.specialization import Dynamic
 
 Sizes = Mapping[str, int]
@@ -39,16 +40,19 @@ class ModelRequest:
     sizes: tuple[Sizes, ...] = ()
     shapes: tuple[Shapes, ...] = ()
 
-    def graphs(self) -> Iterator[tuple[str, Graph]]:
-        """The graphs, each with a name for people.  OptionsError for sizes that are missing or that the model has not;
-        GraphError for what is no model, or depends on what inputs hold.
+    def graphs(self, target: str) -> Iterator[tuple[str, Graph, Keep | None]]:
+        """The graphs, each with a name for people, and what keeps its plans for a target.
+
+        OptionsError for sizes that are missing or that the model has not; GraphError for what is no model, or depends
+        on what inputs hold.
         """
         model = load(self.file)
         for sizes, shapes in itertools.product(self.sizes or ({},), self.shapes or ({},)):
             given = {name: str(size) for name, size in sizes.items()}
             given |= {name: "x".join(map(str, shape)) or "scalar" for name, shape in shapes.items()}
             said = ",".join(f"{name}={value}" for name, value in given.items())
-            yield f"{self.file.name}({said})", model.graph(**self._shapes(model, sizes, shapes))
+            found = self._shapes(model, sizes, shapes)
+            yield f"{self.file.name}({said})", model.graph(**found), model.keeping(**found, target=target)
 
     def _shapes(self, model: Model, sizes: Sizes, shapes: Shapes) -> Shapes:
         """The shapes of all inputs."""

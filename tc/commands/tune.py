@@ -25,8 +25,8 @@ from tc.commands.jobs import Job, JobFile, Request, parse_names, parse_sizes, re
 from tc.commands.models import ModelRequest, is_model, parse_shapes
 from tc.commands.warned import warned
 from tc.graph.ir.graph import Graph
-from tc.graph.preparation import Settings
-from tc.graph.tuning.model_search import ModelSearch, search
+from tc.graph.settings import Settings
+from tc.graph.tuning.model_search import Keep, ModelSearch, search
 from tc.graph.tuning.pool import Begin, KernelPool
 from tc.runtime.host.threads import MOST_THREADS, available_threads
 from tc.runtime.named_target import named_target
@@ -166,7 +166,7 @@ def _tune(given: argparse.Namespace) -> int:
     jobs = [job for asked in file.requests for job in asked.jobs()]
     here = environment()
     machines = Machines(workers_for(devices, request.workers, target), first_device(devices))
-    graphs = [one for asked in file.models for one in asked.graphs()]
+    graphs = [one for asked in file.models for one in asked.graphs(str(target))]
     with interruptible() as stop, ExitStack() as stack:
         cache = written_to(request.cache, here, Path.cwd())
         store, status = Store.open(cache.where, key=cache.key), StatusLine()
@@ -254,7 +254,7 @@ def _number(value: dict[str, str], name: str, otherwise: int) -> int:
 
 def _search(
     jobs: Sequence[Job],
-    graphs: Sequence[tuple[str, Graph]],
+    graphs: Sequence[tuple[str, Graph, Keep | None]],
     pool: KernelPool,
     begin: Begin,
     budget: Budget,
@@ -266,7 +266,8 @@ def _search(
     # Until now, an end at once lost nothing.
     stop.patient = True
     searches.measure()
-    models = [ModelSearch(name, graph, Settings(target=str(pool.target)), pool) for name, graph in graphs]
+    settings = Settings(target=str(pool.target))
+    models = [ModelSearch(name, graph, settings, pool, keep) for name, graph, keep in graphs]
     search(models, pool, budget, lambda: stop.deadline)
     return kernels, models
 

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Final
 
 from tc.base.errors import GraphError
-from tc.graph.graphdef.wire import LENGTH, VARINT, fields
+from tc.graph.protobuf.wire import LENGTH, VARINT, fields
 
 
 class Format(Enum):

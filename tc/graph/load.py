@@ -2,76 +2,57 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 from typing import TYPE_CHECKING
 
 from tc.base.errors import GraphError
-from tc.graph.formats import Format, format_of, is_text
+from tc.graph.files import ModelFile, ParsedModel
+from tc.graph.formats import is_text
+from tc.graph.kept.known import known
 from tc.graph.model import Model
-from tc.graph.preparation import Settings
+from tc.graph.settings import Settings
 
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-    from tc.graph.ir.source import Source
 
-# Of a model that has none of its own.
-_NAME = "graph"
-
-
-def load(model: str | Path | bytes | ModelProto, *, target: str | None = None) -> Model:
+def load(model: str | os.PathLike[str] | bytes | ModelProto, *, target: str | None = None) -> Model:
     """The model of an ONNX file or of a GraphDef of TensorFlow.
 
     Given by its path, as bytes, as a ``ModelProto``, or as the text of a GraphDef.  Contents say which of them it is.
     GraphError for what is no model, and for one with operators that are not supported, which it names.
     """
-    return Model(_source(model), Settings(target=target))
+    source, contents = known(_given(model))
+    return Model(source, Settings(target=target), contents)
 
 
-def _source(model: str | Path | bytes | ModelProto) -> Source:
-    from tc.graph.onnx.load import onnx_package, source_of
-
+def _given(model: str | os.PathLike[str] | bytes | ModelProto) -> ModelFile | ParsedModel:
     if isinstance(model, str) and "{" in model and not _exists(model):
         text = model.encode("utf-8", "replace")
         if is_text(text):
-            return _read(text, "what was given", None)
-    if isinstance(model, str | Path):
-        path = Path(model)
+            return ModelFile(text)
+    if isinstance(model, str | os.PathLike):
+        path = os.fspath(model)
         try:
-            data = path.read_bytes()
+            with open(path, "rb") as file:
+                data = file.read()
         except (OSError, ValueError) as error:
             raise GraphError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
-        return _read(data, str(path), path)
+        return ModelFile(data, path)
     if isinstance(model, bytes):
-        return _read(model, "what was given", None)
+        return ModelFile(model)
+    from tc.graph.onnx.load import onnx_package
+
     onnx_package("a ModelProto")
     from onnx import ModelProto
 
     if not isinstance(model, ModelProto):
         raise GraphError(f"tc.graph.load takes a path, bytes, a text or a ModelProto, got {type(model).__name__}")
-    return source_of(model)
-
-
-def _read(data: bytes, place: str, path: Path | None) -> Source:
-    from tc.graph.graphdef.load import read_graphdef, read_graphdef_text
-    from tc.graph.onnx.load import read_model, source_of
-
-    name = _NAME if path is None else path.stem
-    match format_of(data):
-        case Format.ONNX:
-            return source_of(read_model(data, place), None if path is None else path.parent)
-        case Format.GRAPHDEF:
-            return read_graphdef(data, place, name)
-        case Format.GRAPHDEF_TEXT:
-            return read_graphdef_text(data, place, name)
-        case Format.SAVED_MODEL:
-            raise GraphError(f"{place} is a SavedModel, which is not read; freeze it, and give its GraphDef")
-        case None:
-            raise GraphError(f"{place} is no model: neither ONNX nor a GraphDef")
+    return ParsedModel(model)
 
 
 def _exists(path: str) -> bool:
     try:
-        return Path(path).exists()
+        return os.path.exists(path)
     except (OSError, ValueError):  # it is too long for a path, or has characters that none has
         return False

@@ -5,33 +5,32 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 
 from tc.base.errors import GraphError, nearest
-from tc.graph.explain import explained
-from tc.graph.ir.graph import Graph
-from tc.graph.ir.graph_text import graph_text
-from tc.graph.ir.replay import GraphSource
 from tc.graph.ir.sizes import Dimension, Shape, Size, shape_text
 from tc.graph.ir.source import Declared, Demand, Request, Source
-from tc.graph.memory.plan import MemoryPlan
-from tc.graph.preparation import Prepared, Settings, exportable, prepared, simplified
-from tc.graph.rewrite.engine import Applied
-from tc.graph.rewrite.rule import Rule
-from tc.graph.rewrite.rules import RULES
 from tc.graph.run.allocate import Allocating
-from tc.graph.run.evaluate import Evaluation
 from tc.graph.run.execute import Execution
-from tc.graph.run.kernels import schedule_steps
-from tc.graph.run.stages import Runnable, Stages
+from tc.graph.run.runnable import runnable
+from tc.graph.run.stages import Keeping, Runnable, Stages
+from tc.graph.settings import Settings
 from tc.runtime.frameworks.arrays import describe
 from tc.runtime.frameworks.borrow import borrow
 from tc.runtime.frameworks.numpy_arrays import scalar_type_of
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # models whose plans are kept need no rules, and no partition
+    from pathlib import Path
+
+    from tc.graph.ir.graph import Graph
+    from tc.graph.kept.contents import Contents
+    from tc.graph.memory.plan import MemoryPlan
+    from tc.graph.preparation import Prepared
+    from tc.graph.rewrite.engine import Applied
+    from tc.graph.rewrite.rule import Rule
+    from tc.graph.tuning.model_search import Keep
     from tc.graph.tuning.report import ModelTuning
     from tc.tuner.trial.budget import Budget
 
@@ -41,20 +40,24 @@ T = TypeVar("T")
 class Model:
     """A model: called on arrays in the order of its inputs, it returns one array, or a tuple of them.
 
-    A graph is made of it for the shapes of each call, rewritten, divided into kernels, and kept.
+    A graph is made of it for the shapes of each call, rewritten, divided into kernels, and kept.  ``contents``: what
+    identifies the model in other processes, which then find its plans in the cache; None keeps them in this one alone.
     """
 
-    def __init__(self, source: Source, settings: Settings | None = None) -> None:
+    def __init__(self, source: Source, settings: Settings | None = None, contents: Contents | None = None) -> None:
         self._source: Final = source
         self._settings: Final = settings or Settings()
         # How graphs are divided that were tuned in this process.
         self._cuts: Final[dict[tuple[object, ...], tuple[str, ...]]] = {}
-        self._stages: Final = Stages(source, self._compiled)
-        self._oracle: Final = Stages(source, Evaluation)
+        self._contents: Final = contents
+        self._stages: Final = Stages(source, self._compiled, self._keeper())
+        self._oracle: Final = Stages(source, _evaluation)
 
     @staticmethod
     def of(graph: Graph, settings: Settings | None = None) -> Model:
         """The model that a graph is; its open sizes are those of each call."""
+        from tc.graph.ir.replay import GraphSource
+
         return Model(GraphSource(graph), settings)
 
     def __repr__(self) -> str:
@@ -77,6 +80,8 @@ class Model:
     @property
     def text(self) -> str:
         """The graph for the declared shapes as text, which ``tc.graph.parse`` reads."""
+        from tc.graph.ir.graph_text import graph_text
+
         return graph_text(self.graph())
 
     def __call__(self, *arrays: object, **named: object) -> object:
@@ -98,6 +103,12 @@ class Model:
 
         GraphError where it depends on the contents of inputs: call the model then.
         """
+        try:
+            return self._source.elaborate(self._request(shapes, named))
+        except Demand as demand:
+            raise GraphError(f"the graph depends on {demand}: call the model") from None
+
+    def _request(self, shapes: Sequence[Sequence[Dimension]], named: Mapping[str, Sequence[Dimension]]) -> Request:
         given = self._given(shapes, named)
         self._require_known(given)
         found: dict[str, Shape] = {}
@@ -110,14 +121,15 @@ class Model:
                 found[declared.name] = declared.shape
             elif not declared.optional:
                 raise GraphError(f"the model does not declare the shape of `{declared.name}`; name it")
-        try:
-            return self._source.elaborate(Request(found, self.outputs))
-        except Demand as demand:
-            raise GraphError(f"the graph depends on {demand}: call the model") from None
+        return Request(found, self.outputs)
 
-    def rewrite(self, rules: Sequence[Rule] = RULES, *, trace: bool = False) -> Model:
-        """The model with other rules of rewriting.  ``trace``: says on the standard error what they change."""
-        model = Model(self._source, replace(self._settings, rules=tuple(rules)))
+    def rewrite(self, rules: Sequence[Rule] | None = None, *, trace: bool = False) -> Model:
+        """The model with other rules of rewriting; None: with all of ``tc.graph.RULES``.
+
+        ``trace``: says on the standard error what they change.
+        """
+        settings = replace(self._settings, rules=None if rules is None else tuple(rules))
+        model = Model(self._source, settings, self._contents)
         if trace:
             for applied in model.trace():
                 print(applied, file=sys.stderr)
@@ -127,10 +139,12 @@ class Model:
         """The model whose calls share no kernel through these values, by name as ``explain`` has them, and do so
         through all others, as far as they may.
         """
-        return Model(self._source, replace(self._settings, cuts=cuts))
+        return Model(self._source, replace(self._settings, cuts=cuts), self._contents)
 
     def trace(self, *shapes: Sequence[Dimension], **named: Sequence[Dimension]) -> tuple[Applied, ...]:
         """What rewriting changes in the graph for these shapes, in order."""
+        from tc.graph.preparation import simplified
+
         return simplified(self.graph(*shapes, **named), self._settings)[1]
 
     def plan(self, *shapes: Sequence[Dimension], **named: Sequence[Dimension]) -> MemoryPlan:
@@ -143,6 +157,9 @@ class Model:
         ``steps``: also the definition of each kernel, and the steps of its schedule as rewrite rules, with what is
         proven of them.  Kernels are scheduled and proven for that, which takes most of the time of compiling them.
         """
+        from tc.graph.explain import explained
+        from tc.graph.run.kernels import schedule_steps
+
         found = self._prepared(self.graph(*shapes, **named))
         return explained(found, schedule_steps(found.memory, self._settings.target) if steps else None)
 
@@ -174,12 +191,27 @@ class Model:
         graph, own = self.graph(*shapes, **named), target_of_call(self._settings.target)
         chosen = own if target is None else target_of_call(target)
         request = TuningRequest(budget, cache, seed, progress, jobs, numerics=numerics, effort=effort)
-        found, cuts = tune(self._source.name, graph, self._settings, chosen, request)
+        keep = self.keeping(*shapes, target=str(chosen), **named)
+        found, cuts = tune(self._source.name, graph, self._settings, chosen, request, keep)
         if chosen == own:
             if cuts is not None:
                 self._cuts[_place(graph)] = cuts
             self._stages.forget()
         return found
+
+    def keeping(
+        self, *shapes: Sequence[Dimension], target: str | None = None, **named: Sequence[Dimension]
+    ) -> Keep | None:
+        """What keeps plans of the graph for these shapes in a cache, for processes that load the model; None for models
+        that have no contents by which they would be known again.
+        """
+        if self._contents is None:
+            return None
+        from tc.graph.kept.keeper import Keeper
+
+        contents, source, settings = self._contents, self._source, replace(self._settings, target=target)
+        request = self._request(shapes, named)
+        return lambda kernels, plan: Keeper(kernels, contents, source, settings).keep_plan(request, plan)
 
     def export(self, folder: str | Path, /, *shapes: Sequence[Dimension], **named: Sequence[Dimension]) -> None:
         """Writes the model for these shapes as C, or as C and CUDA, which runs without Python.
@@ -190,7 +222,10 @@ class Model:
         GraphError for what the host computes, which is named, for shapes that are open, for graphs that depend on
         contents, and for a folder that holds something else or cannot be written.
         """
+        from pathlib import Path
+
         from tc.graph.export.export import write_model
+        from tc.graph.preparation import exportable
 
         graph = self.graph(*shapes, **named)
         plan = exportable(graph, self._settings_of(graph))
@@ -202,10 +237,19 @@ class Model:
         return sum(len(ready.kernels) for ready in self._stages.prepared if isinstance(ready, Execution | Allocating))
 
     def _compiled(self, graph: Graph) -> Runnable:
-        plan, target = self._prepared(graph).memory, self._settings.target
-        return Execution(plan, target) if self._settings.arena else Allocating(plan, target)
+        plan = self._prepared(graph).memory
+        return runnable(plan, self._settings.target, arena=self._settings.arena)
+
+    def _keeper(self) -> Keeping | None:
+        if self._contents is None:
+            return None
+        from tc.graph.kept.keeper import keeper_of
+
+        return keeper_of(self._contents, self._source, self._settings)
 
     def _prepared(self, graph: Graph) -> Prepared:
+        from tc.graph.preparation import prepared
+
         return prepared(graph, self._settings_of(graph))
 
     def _settings_of(self, graph: Graph) -> Settings:
@@ -264,6 +308,12 @@ def _require_shape(shape: Shape, declared: Declared, sizes: dict[str, Dimension]
         raise GraphError(
             f"input `{declared.name}` is declared ({shape_text(declared.shape)}), got ({shape_text(shape)})"
         )
+
+
+def _evaluation(graph: Graph) -> Runnable:
+    from tc.graph.run.evaluate import Evaluation
+
+    return Evaluation(graph)
 
 
 def _array(value: object, what: str) -> np.ndarray:

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from tc.api.available import target_of_call
-from tc.base.errors import DeviceError, GraphError, OptionsError
+from tc.base.errors import DeviceError, GraphError
 from tc.base.frozen import frozen
 from tc.graph.export.own_outputs import with_own_outputs
 from tc.graph.ir.graph import Graph
@@ -22,43 +22,14 @@ from tc.graph.partition.partition import Partition, partition_of
 from tc.graph.partition.rates import rates_of
 from tc.graph.rewrite.constants import folded, laid_out
 from tc.graph.rewrite.engine import Applied, rewritten
-from tc.graph.rewrite.rule import Rule
 from tc.graph.rewrite.rules import RULES
 from tc.graph.run.execute import Execution
 from tc.graph.run.recorded import recorded
+from tc.graph.settings import Settings
 from tc.runtime.host.threads import get_threads
 from tc.targets.target import CpuTarget
 
 _HOST: Final = "cpu"
-
-
-@frozen
-class Settings:
-    """How graphs are prepared.
-
-    ``rules``: of rewriting, in the order in which they are tried; none, and nothing is rewritten.  ``fuse``: whether
-    calls share kernels.  ``cuts``: the values through which none do, ``value``, or ``value -> result`` for one of its
-    users; None decides that by what was measured, or else predicted.
-    ``in_place`` and ``reorder``: see ``tc.graph.memory.plan``.
-    ``arena``: intermediate values lie in one block of memory; otherwise each is allocated and freed.
-    OptionsError for cuts that are no names, or beside ``fuse=False``, which leaves nothing to cut.
-    """
-
-    target: str | None = None
-    rules: tuple[Rule, ...] = RULES
-    fuse: bool = True
-    cuts: tuple[str, ...] | None = None
-    in_place: bool = True
-    reorder: bool = True
-    arena: bool = True
-
-    def __post_init__(self) -> None:
-        if self.cuts is None:
-            return
-        if isinstance(self.cuts, str) or not all(isinstance(cut, str) for cut in self.cuts):
-            raise OptionsError(f"cuts are names of values, such as ['r0 -> r1'], got {self.cuts!r}")
-        if not self.fuse:
-            raise OptionsError("fuse=False leaves nothing to cut; leave out either")
 
 
 @frozen
@@ -85,7 +56,7 @@ def optimized(graph: Graph, settings: Settings) -> tuple[Graph, tuple[Applied, .
     """The graph after rewriting, with constants computed, and what was rewritten."""
     _require_numbers(graph)
     changed, trace = simplified(graph, settings)
-    if settings.rules:
+    if settings.rules != ():
         # What is constant now may be so for another rule.
         changed, further = simplified(folded(changed, _computed), settings)
         changed, last = simplified(folded(changed, _computed), settings, late=True)
@@ -112,8 +83,8 @@ def _require_numbers(graph: Graph) -> None:
 
 def simplified(graph: Graph, settings: Settings, *, late: bool = False) -> tuple[Graph, tuple[Applied, ...]]:
     """The graph after rewriting, and what was rewritten.  ``late``: also by the rules that come last."""
-    rules = [rule for rule in settings.rules if late or not rule.late]
-    return rewritten(graph, rules) if settings.rules else (graph, ())
+    every = RULES if settings.rules is None else settings.rules
+    return rewritten(graph, [rule for rule in every if late or not rule.late]) if every else (graph, ())
 
 
 def divided(

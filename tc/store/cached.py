@@ -3,50 +3,39 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from tc.artifact.definition import Definition, definitions_from_json
 from tc.artifact.executable import Executable
 from tc.artifact.packing import assemble, options_text
 from tc.base.counted import counted
+from tc.base.digest import hash_much
 from tc.base.environment import Environment
-from tc.base.errors import CacheError, CacheWarning, DeviceError
+from tc.base.errors import CacheError, DeviceError
 from tc.base.generator import generator_version
-from tc.base.once import Once
-from tc.base.warn import warn
-from tc.cache.content.configured import Configuration, Mode, claim, configured, exists, open_reader
-from tc.cache.database.place import place_of
+from tc.cache.content.configured import Mode, configured
 from tc.cache.format.ingredients import Ingredients
 from tc.cache.format.records import Variant, text_key
-from tc.store.wanted import Wanted, target_names
+from tc.store.access import Access
+from tc.store.wanted import Wanted, target_names, threads_of
 from tc.targets.default_options import default_options
+from tc.targets.numerics import Numerics
+from tc.targets.target import Target
 
 if TYPE_CHECKING:
     from tc.cache.content.lookup import Reader
-    from tc.cache.content.store import Store
     from tc.language.program.program import Program
     from tc.targets.target import Target
 
-# The user's own cache does not grow beyond; what was tuned, and is the best, always stays.
-_OWN_BYTES: Final = 1 << 30
+# More kernels are hashed in less time by a library that takes a while to load.
+_FEW: Final = 10
 
 _Parse: TypeAlias = "Callable[[], Mapping[str, Program]]"
 
 
-class KernelCache:
-    """The cache of a process; safe from many threads.
-
-    Faults of a cache that was named are CacheErrors; those of the user's default cache are
-    warnings, and the process goes on without it.
-    """
-
-    def __init__(self, configuration: Configuration, settings: Environment) -> None:
-        self._configuration: Final = configuration
-        self._settings: Final = settings
-        self._said: Final[set[str]] = set()
-        self._store: Final[Once[None, Store]] = Once()
+class KernelCache(Access):
+    """The cache of a process; safe from many threads."""
 
     def definitions(self, text: str, parse: _Parse) -> Mapping[str, Definition] | None:
         """What a text means, if an earlier process has parsed it."""
@@ -114,6 +103,26 @@ class KernelCache:
                 return reader.measured_shapes(*target_names(target))
         return frozenset()
 
+    def found_together(self, wanted: Sequence[Wanted]) -> list[Executable] | None:
+        """Several kernels, each as ``find`` has it; None where one of them is missing, which is no error."""
+        with self._forgiven():
+            reader = self._reader()
+            if reader is None:
+                return None
+            found = []
+            if len(wanted) > _FEW:
+                hash_much()
+            # To ask for the number of threads takes as long as to look for a kernel.
+            threads = {target: threads_of(target) for target in {one.target for one in wanted}}
+            with reader.held() as held:
+                for one in wanted:
+                    variant = self._variant(held, one, threads[one.target])
+                    if variant is None:
+                        return None
+                    found.append(self._executable(*variant))
+            return found
+        return None
+
     def keep(self, wanted: Wanted, siblings: Mapping[str, Definition], executable: Executable) -> None:
         """Stores a kernel that was compiled, and what a process needs that has no compiler; only reads in other modes.
 
@@ -126,10 +135,7 @@ class KernelCache:
         try:
             store = self._store.get(None, self._open_store)
             deposit(store, wanted, siblings, executable, self._settings, made="compiled when it was called")
-            if self._configuration.own:
-                from tc.cache.content.prune import limit
-
-                limit(self._configuration.where, _OWN_BYTES)
+            self._limit()
         except CacheError as error:
             self._say_once("keep", f"a kernel is not kept: {error}")
 
@@ -147,28 +153,21 @@ class KernelCache:
         threads = counted(variant.threads, "thread")
         return f"{place}\nfound: options {variant.options}, made for {threads}\n{variant.proof}\n{variant.origin}"
 
-    def _open_store(self) -> Store:
-        from tc.cache.content.store import Store
+    def _variant(self, reader: Reader, wanted: Wanted, threads: int | None = None) -> tuple[Variant, Wanted] | None:
+        """The variant, and what it was made for: the very kernel, or one that serves it with symbolic sizes.
 
-        claim(self._configuration)
-        return Store.open(self._configuration.where, key=self._configuration.key)
-
-    def _reader(self) -> Reader | None:
-        """None where nothing has been kept yet, which only a cache that is read is blamed for."""
-        if self._configuration.mode is Mode.STORE and not exists(self._configuration):
-            return None
-        return open_reader(self._configuration)
-
-    def _variant(self, reader: Reader, wanted: Wanted) -> tuple[Variant, Wanted] | None:
-        """The variant, and what it was made for: the very kernel, or one that serves it with symbolic sizes."""
+        ``threads``: None asks how many there are.
+        """
+        available = wanted.threads if threads is None else threads
+        # Kernels are compiled for as many threads as there are; where they are only read, others do, too.
+        needed = available if self.keeps else None
         for serving in self._serving(reader, wanted):
             for ingredients in self._candidates(reader, serving):
                 if wanted.options is not None:
-                    found = reader.variant(ingredients.key, options_text(wanted.options), self._threads(wanted))
+                    found = reader.variant(ingredients.key, options_text(wanted.options), needed)
                 else:
-                    default = options_text(default_options(wanted.target, wanted.numerics))
-                    threads = self._threads(wanted)
-                    found = reader.best(ingredients.key, wanted.machine, wanted.threads, default, threads)
+                    default = _default_text(wanted.target, wanted.numerics)
+                    found = reader.best(ingredients.key, wanted.machine, available, default, needed)
                 if found is not None:
                     return found, serving
         return None
@@ -199,10 +198,6 @@ class KernelCache:
         for compiler in compilers or reader.compilers(*target_names(wanted.target)):
             yield wanted.ingredients(compiler)
 
-    def _threads(self, wanted: Wanted) -> int | None:
-        """Kernels are compiled for as many threads as there are; where they are only read, others do, too."""
-        return wanted.threads if self._configuration.mode is Mode.STORE else None
-
     def _executable(self, variant: Variant, wanted: Wanted) -> Executable:
         what = f"the kernel {variant.kernel[:12]}"
         try:
@@ -216,14 +211,6 @@ class KernelCache:
         if renamed.convention.signature != wanted.signature or found.target != wanted.target:
             raise self._damaged(f"{what} (it is made for something else)")
         return renamed
-
-    def _damaged(self, what: str) -> CacheError:
-        return CacheError(f"{self._place} holds what tc did not make: {what}; restore the file, or delete it")
-
-    @property
-    def _place(self) -> str:
-        """For messages: a password has no place in them."""
-        return str(place_of(self._configuration.where))
 
     def _miss(self, wanted: Wanted) -> str:
         text = f"{self._place} has no kernel for {wanted}"
@@ -242,19 +229,10 @@ class KernelCache:
         lines = [f"    {field:12} wanted {ours}\n{'':12}     there {theirs}" for field, ours, theirs in differences]
         return "\n".join((f"{text}; the nearest entry differs in", *lines))
 
-    @contextmanager
-    def _forgiven(self) -> Iterator[None]:
-        try:
-            yield
-        except CacheError as error:
-            if not self._configuration.own:
-                raise
-            self._say_once("read", f"the cache of compiled kernels is not used: {error}")
 
-    def _say_once(self, kind: str, message: str) -> None:
-        if kind not in self._said:
-            self._said.add(kind)
-            warn(message, CacheWarning)
+@functools.lru_cache(maxsize=16)
+def _default_text(target: Target, numerics: Numerics) -> str:
+    return options_text(default_options(target, numerics))
 
 
 @functools.cache

@@ -13,8 +13,9 @@ from torch import fx
 
 from tc.base.errors import TCError
 from tc.base.frozen import frozen
-from tc.graph.preparation import Settings, prepared
+from tc.graph.preparation import prepared
 from tc.graph.run.execute import Execution
+from tc.graph.settings import Settings
 from tc.torch.fx.importer import Imported, Layout, array_of, imported, tensor_of
 from tc.torch.fx.operation import Rules, UnclaimedError
 

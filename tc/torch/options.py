@@ -8,7 +8,7 @@ from typing import Any
 
 from tc.base.errors import OptionsError, nearest
 from tc.base.frozen import frozen
-from tc.graph.preparation import Settings
+from tc.graph.settings import Settings
 
 
 class Fallback(Enum):

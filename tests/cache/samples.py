@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +13,17 @@ from typing import Final
 
 from tc.cache.content.store import Store
 from tc.cache.format.ingredients import Ingredients
-from tc.cache.format.records import Measurement, Native, Run, Text, Trial, Variant
+from tc.cache.format.records import (
+    Constant,
+    Measurement,
+    ModelInterface,
+    Native,
+    Plan,
+    Run,
+    Text,
+    Trial,
+    Variant,
+)
 
 MACHINE: Final = "a machine"
 OTHER_MACHINE: Final = "another machine"
@@ -105,6 +117,32 @@ def native(number: int = 0) -> Native:
     return Native("pool", MACHINE, f"{number:064x}", b"\x7fELF" + bytes([number % 256]) * 50)
 
 
+def interface(number: int = 0) -> ModelInterface:
+    return ModelInterface(f"{number:064x}", "0.1.0", "onnx 1.22", f'{{"name": "model {number}"}}')
+
+
+def constant(number: int = 0, size: int = 100) -> Constant:
+    return Constant(Random(number).randbytes(size))
+
+
+def plan(number: int = 0, kernels: Sequence[int] = (0,), constants: Sequence[int] = (), threads: int = 2) -> Plan:
+    """A plan of the model ``number``."""
+    return Plan(
+        model=interface(number).model,
+        wanted='{"outputs": ["y"]}',
+        target="cpu",
+        architecture="x86-64-v3",
+        threads=threads,
+        generator="0.1.0",
+        reader="onnx 1.22",
+        title=f"model {number}(x(1))",
+        kernels=json.dumps([kernel(one).key for one in kernels]),
+        constants=json.dumps([constant(one).identity for one in constants]),
+        steps=f'{{"plan": {number}}}',
+        contents=bytes([number % 256]) * 10,
+    )
+
+
 def fill(store: Store, seed: int, count: int = 6) -> None:
     """Records of all kinds at random, of which two caches have some in common and contradict each other in others."""
     random = Random(seed)
@@ -120,6 +158,8 @@ def fill(store: Store, seed: int, count: int = 6) -> None:
         store.add_trials(trial(random.randrange(20), number) for _ in range(3))
         store.add_text(text(random.randrange(5)))
         store.add_native(native(random.randrange(5)))
+        shared = number % 3
+        store.add_plan(interface(number), [constant(shared)], plan(number, (number,), (shared,), one.threads))
 
 
 def filled(path: Path, seed: int = 0, key: bytes | None = None, count: int = 6) -> Path:

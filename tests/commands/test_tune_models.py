@@ -42,8 +42,8 @@ def test_models_are_known_by_their_contents(tmp_path: Path) -> None:
 
 
 def graphs(file: Path, *sizes: dict[str, int], shapes: tuple[dict[str, tuple[int, ...]], ...] = ()) -> list[str]:
-    found = ModelRequest("here", file, sizes, shapes).graphs()
-    return [f"{name}: {[graph.values[own].shape for own in graph.inputs]}" for name, graph in found]
+    found = ModelRequest("here", file, sizes, shapes).graphs("cpu")
+    return [f"{name}: {[graph.values[own].shape for own in graph.inputs]}" for name, graph, _ in found]
 
 
 def test_open_sizes_have_names_and_shapes_are_those_of_inputs(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_a_job_file_may_name_models_beside_kernels(tmp_path: Path) -> None:
     )
     found = read_job_file(path)
     assert found.requests == ()
-    assert [name for request in found.models for name, _ in request.graphs()] == [
+    assert [name for request in found.models for name, *_ in request.graphs("cpu")] == [
         "relu.onnx(N=2)",
         "relu.onnx(N=4)",
         "relu.onnx(x=9x3)",

@@ -21,11 +21,11 @@ from tc.graph.model import Model
 from tc.graph.partition.compose import composed
 from tc.graph.partition.edges import edges_of
 from tc.graph.partition.partition import partition_of
-from tc.graph.preparation import Settings
 from tc.graph.rewrite.constants import folded, laid_out
 from tc.graph.rewrite.engine import rewritten
 from tc.graph.rewrite.rules import RULES
 from tc.graph.run.evaluate import evaluate
+from tc.graph.settings import Settings
 from tests.fuzz.graph_programs import Drawn, drawn
 
 # Of so many graphs, one is compiled.

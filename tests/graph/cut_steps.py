@@ -9,8 +9,8 @@ from tc.graph.ir.graph import Graph
 from tc.graph.model import Model
 from tc.graph.operators.pointwise import pointwise
 from tc.graph.operators.products import product
-from tc.graph.preparation import Settings
 from tc.graph.run.execute import Execution
+from tc.graph.settings import Settings
 
 F = ScalarType.FLOAT32
 CUT = Settings(rules=(), cuts=("half_Y",))

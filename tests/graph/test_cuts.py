@@ -26,8 +26,9 @@ from tc.graph.partition.divisions import Divisions
 from tc.graph.partition.edges import edges_of
 from tc.graph.partition.partition import partition_of
 from tc.graph.partition.rates import Rates, rates_of
-from tc.graph.preparation import Settings, divided, optimized, prepared
+from tc.graph.preparation import divided, optimized, prepared
 from tc.graph.run.arrays import numbers
+from tc.graph.settings import Settings
 from tc.targets.target import CpuTarget, OpenClTarget, parse_target
 from tests.fuzz.graph_programs import drawn
 

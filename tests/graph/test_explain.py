@@ -9,7 +9,7 @@ from tc.graph.ir.builder import Builder
 from tc.graph.model import Model
 from tc.graph.operators.pointwise import pointwise
 from tc.graph.operators.products import product
-from tc.graph.preparation import Settings
+from tc.graph.settings import Settings
 
 F = ScalarType.FLOAT32
 ORDER = "proven: every conflicting pair of instances runs in the order of the definition"

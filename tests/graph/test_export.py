@@ -18,7 +18,7 @@ from tc.commands.export_model import main
 from tc.graph.export.names import distinct_names, owner_of
 from tc.graph.ir.graph import Graph
 from tc.graph.model import Model
-from tc.graph.preparation import Settings
+from tc.graph.settings import Settings
 from tests.fuzz.graph_programs import drawn
 from tests.graph.exported import STRICT, built, check, described, results, same_bits, shell
 from tests.turns import every

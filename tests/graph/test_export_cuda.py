@@ -10,7 +10,7 @@ import pytest
 import tc.graph
 from tc.base.types import ScalarType
 from tc.graph.ir.graph import Graph
-from tc.graph.preparation import Settings
+from tc.graph.settings import Settings
 from tests.fuzz.graph_programs import drawn
 from tests.graph.exported import described, results, shell
 from tests.graph.exported_cuda import ARCHITECTURE, built, nvrtc_folder, toolkit

@@ -14,7 +14,7 @@ import tc.graph
 from tc.base.types import ScalarType
 from tc.graph.ir.graph import Graph
 from tc.graph.model import Model
-from tc.graph.preparation import Settings
+from tc.graph.settings import Settings
 
 F = ScalarType.FLOAT32
 

@@ -11,9 +11,10 @@ import tc
 import tc.graph
 from tc.graph.graphdef.importer import GraphDefSource
 from tc.graph.graphdef.nodes import Attribute, NodeDef
-from tc.graph.graphdef.schema import GRAPH, NODE, TENSOR, Kind, Schema
+from tc.graph.graphdef.schema import GRAPH, NODE, TENSOR
 from tc.graph.graphdef.text import parse
-from tc.graph.graphdef.wire import Encoded, fields
+from tc.graph.protobuf.schema import Kind, Schema
+from tc.graph.protobuf.wire import Encoded, fields
 from tests.graph.comparison import f32
 from tests.graph.graphdefs import (
     Listed,

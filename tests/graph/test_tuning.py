@@ -24,9 +24,9 @@ from tc.graph.ir.graph import Graph
 from tc.graph.model import Model
 from tc.graph.operators.pointwise import pointwise
 from tc.graph.operators.products import product
-from tc.graph.preparation import Settings
 from tc.graph.run.kernels import wanted_in
 from tc.graph.run.recorded import place_of
+from tc.graph.settings import Settings
 from tc.graph.tuning.model_search import ModelSearch, search
 from tc.graph.tuning.pool import KernelPool
 from tc.graph.tuning.report import ModelTuning, TunedKernel

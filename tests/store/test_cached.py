@@ -243,7 +243,7 @@ def test_the_users_own_cache_does_not_grow_without_end(tmp_path: Path, monkeypat
     (first, executable_of_first), *others = made
     cache(path, own=True).keep(first, {}, executable_of_first)
     # Room for two kernels beside what every cache has.
-    monkeypatch.setattr("tc.store.cached._OWN_BYTES", path.stat().st_size + 80_000)
+    monkeypatch.setattr("tc.store.access._OWN_BYTES", path.stat().st_size + 80_000)
     for other, compiled in others:
         cache(path, own=True).keep(other, {}, compiled)
     assert path.stat().st_size < 2 * 80_000 + 200_000

@@ -17,14 +17,14 @@ from tc.graph.graphdef.operators import OPERATORS
 from tc.graph.graphdef.operators.shapes import written
 from tc.graph.graphdef.operators.state import NOTHING, VARIABLES
 from tc.graph.graphdef.order import Needed, needed
-from tc.graph.graphdef.schema import Unread
-from tc.graph.graphdef.tensors import TYPES, type_of
+from tc.graph.graphdef.tensors import TYPES, Tensor, type_of
 from tc.graph.graphdef.variables import Assignments
 from tc.graph.ir.builder import Builder
 from tc.graph.ir.graph import Graph
 from tc.graph.ir.sizes import open_size
 from tc.graph.ir.source import Declared, Demand, Request
 from tc.graph.ir.values import Value
+from tc.graph.protobuf.schema import Unread
 
 PLACEHOLDERS: Final = frozenset(("Placeholder", "PlaceholderV2", "PlaceholderWithDefault"))
 # Graphs of older versions have an empty shape where they do not know it.
@@ -51,6 +51,13 @@ class GraphDefSource:
     def outputs(self) -> tuple[str, ...]:
         """The nodes whose results no other node uses."""
         return self._outputs.get(None, self._find_outputs)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The tensors of nodes by their names, where all elements are there."""
+        constants = (self.nodes[name] for name in self.nodes if self.nodes.operator(name) == "Const")
+        held = ((node.name, node.attributes.get("value")) for node in constants)
+        tensors = {name: attribute.value for name, attribute in held if attribute is not None}
+        return {name: one.array() for name, one in tensors.items() if isinstance(one, Tensor) and one.is_whole}
 
     def _find_inputs(self) -> tuple[Declared, ...]:
         kinds = (PLACEHOLDERS, VARIABLES)

@@ -6,8 +6,8 @@ import codecs
 
 from tc.base.errors import GraphError
 from tc.graph.graphdef.importer import GraphDefSource
-from tc.graph.graphdef.schema import Unread
-from tc.graph.graphdef.wire import Encoded
+from tc.graph.protobuf.schema import Unread
+from tc.graph.protobuf.wire import Encoded
 
 
 def read_graphdef(data: bytes, place: str, name: str) -> GraphDefSource:

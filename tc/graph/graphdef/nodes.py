@@ -7,8 +7,9 @@ from typing import Final, TypeAlias
 
 from tc.base.errors import GraphError, nearest
 from tc.base.frozen import frozen
-from tc.graph.graphdef.schema import GRAPH, Message, Unread
+from tc.graph.graphdef.schema import GRAPH
 from tc.graph.graphdef.tensors import read_tensor
+from tc.graph.protobuf.schema import Message, Unread
 
 # The extents of a tensor, None where one is open; None in its place where not even their number is known.
 StaticShape: TypeAlias = "tuple[int | None, ...] | None"

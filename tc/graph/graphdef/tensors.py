@@ -9,7 +9,8 @@ import numpy as np
 from tc.base.errors import GraphError
 from tc.base.frozen import frozen
 from tc.base.types import ScalarType
-from tc.graph.graphdef.schema import REFERENCE, TYPE_NAMES, TYPE_NUMBERS, Message
+from tc.graph.graphdef.schema import REFERENCE, TYPE_NAMES, TYPE_NUMBERS
+from tc.graph.protobuf.schema import Message
 
 TYPES: Final = {
     TYPE_NUMBERS[f"DT_{name}"]: type

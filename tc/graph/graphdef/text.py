@@ -14,7 +14,8 @@ from lark.exceptions import UnexpectedInput
 
 from tc.base.errors import Diagnostic, GraphError, Span, render
 from tc.base.frozen import frozen
-from tc.graph.graphdef.schema import TYPE_NUMBERS, Field, Held, Kind, Message, Schema
+from tc.graph.graphdef.schema import TYPE_NUMBERS
+from tc.graph.protobuf.schema import Field, Held, Kind, Message, Schema
 
 
 @frozen

@@ -9,7 +9,6 @@ at the top of the arena, or one of those on which that rests.
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Sequence
 from typing import Final
 
@@ -53,7 +52,9 @@ class _Search:
         self._blocks: Final = blocks
         self._meeting: Final = _meeting(blocks)
         self._least: Final = live_peak(blocks)
-        self._chosen: Final = random.Random(len(blocks))
+        from random import Random  # which takes longer to import than a plan that is kept takes to read
+
+        self._chosen: Final = Random(len(blocks))
 
     def best(self) -> _Placed:
         """The smallest arena that is found."""

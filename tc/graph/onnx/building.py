@@ -23,11 +23,10 @@ from tc.graph.onnx.rules import RULES
 from tc.graph.onnx.tensors import array_of
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from onnx import FunctionProto, GraphProto, NodeProto
 
     from tc.graph.ir.nodes import HostFunction
+    from tc.graph.onnx.tensors import Folder
 
 # Contents with more elements are computed by kernels, whatever is known of them.
 MOST_FOLDED: Final = 4096
@@ -43,7 +42,7 @@ class Model:
     name: str
     opsets: Mapping[str, int]
     functions: Mapping[tuple[str, str], FunctionProto]
-    folder: Path | None
+    folder: Folder | None
 
 
 class Building:

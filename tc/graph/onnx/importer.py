@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
+
+import numpy as np
 
 from tc.base.errors import GraphError
 from tc.graph.ir.graph import Graph
@@ -17,11 +19,13 @@ from tc.graph.onnx.well_formed import require_known, require_single, require_tex
 if TYPE_CHECKING:
     from onnx import ModelProto, ValueInfoProto
 
+    from tc.graph.onnx.tensors import Folder
+
 
 class OnnxSource:
     """A model; ``folder`` is where its data may lie beside it.  GraphError where it is malformed, or not supported."""
 
-    def __init__(self, model: ModelProto, folder: Path | None = None) -> None:
+    def __init__(self, model: ModelProto, folder: Folder | None = None) -> None:
         require_texts(model)
         graph = model.graph
         self._graph: Final = graph
@@ -42,6 +46,10 @@ class OnnxSource:
     def name(self) -> str:
         """What the model calls its graph."""
         return self._model.name
+
+    def arrays(self) -> Mapping[str, np.ndarray]:
+        """The initializers by name."""
+        return self._constants
 
     def elaborate(self, request: Request) -> Graph:
         """The graph for the shapes of the inputs."""

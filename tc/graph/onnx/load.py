@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tc.base.digest import sha256_hex
 from tc.base.errors import GraphError
 
 if TYPE_CHECKING:
     from onnx import ModelProto
 
     from tc.graph.onnx.importer import OnnxSource
+    from tc.graph.onnx.tensors import Folder
 
 
 def read_model(data: bytes, place: str) -> ModelProto:
@@ -30,7 +31,17 @@ def read_model(data: bytes, place: str) -> ModelProto:
     return model
 
 
-def source_of(model: ModelProto, folder: Path | None = None) -> OnnxSource:
+def digest_of(model: ModelProto) -> str | None:
+    """The hash of all that a model is; None for one that is too large for a message."""
+    from google.protobuf.message import EncodeError
+
+    try:
+        return sha256_hex(model.SerializeToString(deterministic=True))
+    except (EncodeError, ValueError):
+        return None
+
+
+def source_of(model: ModelProto, folder: Folder | None = None) -> OnnxSource:
     """The model as a source; ``folder`` is where data lies that is kept beside it."""
     from tc.graph.onnx.importer import OnnxSource
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
@@ -13,6 +12,8 @@ from tc.base.types import ScalarType
 
 if TYPE_CHECKING:
     from onnx import TensorProto
+
+    Folder: TypeAlias = str | os.PathLike[str]
 
 # Numbers of ``TensorProto.DataType``.
 TYPES: Final = {
@@ -58,7 +59,7 @@ def dtype_of(type: ScalarType) -> np.dtype:
     return numpy_dtype(type)
 
 
-def array_of(tensor: TensorProto, folder: Path | None, what: str) -> np.ndarray:
+def array_of(tensor: TensorProto, folder: Folder | None, what: str) -> np.ndarray:
     """The contents of a tensor; ``folder`` is where its data may lie beside the model.
 
     GraphError where its bytes are not those that its shape announces, or lie elsewhere.
@@ -80,7 +81,7 @@ def array_of(tensor: TensorProto, folder: Path | None, what: str) -> np.ndarray:
         if len(raw) != count * type.itemsize:
             raise GraphError(f"{what} announces {count * type.itemsize} bytes and has {len(raw)}")
         stored = dtype.newbyteorder("<") if dtype.isbuiltin == 1 else dtype
-        return np.frombuffer(raw, stored).astype(dtype).reshape(shape)
+        return np.frombuffer(raw, stored).astype(dtype, copy=False).reshape(shape)
     values = getattr(tensor, _FIELDS.get(tensor.data_type, "int32_data"))
     if len(values) != count:
         raise GraphError(f"{what} announces {count} elements and has {len(values)}")
@@ -90,16 +91,18 @@ def array_of(tensor: TensorProto, folder: Path | None, what: str) -> np.ndarray:
     return np.asarray(values).astype(dtype).reshape(shape)
 
 
-def _beside(tensor: TensorProto, folder: Path | None, what: str) -> bytes:
+def _beside(tensor: TensorProto, folder: Folder | None, what: str) -> bytes:
     """The bytes of a tensor in a file beside the model, in its folder, reached by no link."""
     entries = {entry.key: entry.value for entry in tensor.external_data}
     location = entries.get("location", "")
     if folder is None:
         raise GraphError(f"{what} lies in the file {location!r}; load the model by its path")
+    from pathlib import Path
+
     parts = Path(location).parts
     if not location or Path(location).is_absolute() or ".." in parts:
         raise GraphError(f"{what} lies in {location!r}, which is not in the folder of the model")
-    path = folder
+    path = Path(folder)
     for part in parts:
         path /= part
         if path.is_symlink():

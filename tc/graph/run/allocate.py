@@ -10,19 +10,20 @@ import numpy as np
 from tc.graph.ir.nodes import View
 from tc.graph.memory.plan import MemoryPlan
 from tc.graph.memory.storage import last_uses
-from tc.graph.run.execute import Arrays, empty, result_of, step_of
+from tc.graph.run.execute import Arrays, Kernels, empty, result_of, step_of
 from tc.graph.run.kernels import compiled
 
 
 class Allocating:
     """The nodes of a graph as steps in order.
 
+    ``kernels``: those of the calls, by the names of results; None compiles them.
     ``peak``: the most bytes of arrays of intermediate values that a call has held at a time.
     """
 
-    def __init__(self, plan: MemoryPlan, target: str | None) -> None:
+    def __init__(self, plan: MemoryPlan, target: str | None, kernels: Kernels | None = None) -> None:
         self.plan: Final = plan
-        self.kernels: Final = compiled(plan, target)
+        self.kernels: Final = compiled(plan, target) if kernels is None else kernels
         self.peak = 0
         self._steps: Final = [step_of(node, plan, self.kernels) for node in plan.graph.nodes]
         last = last_uses(plan.graph, plan.storage.roots)

@@ -27,10 +27,11 @@ Kernels: TypeAlias = "Mapping[tuple[str, ...], Kernel]"
 class Execution:
     """The nodes of a graph as steps in order, which pass arrays by the names of values.
 
+    ``kernels``: those of the calls, by the names of results; None compiles them.
     Each call at a time has an arena; those of ended calls are used again.  Safe to call from many threads.
     """
 
-    def __init__(self, plan: MemoryPlan, target: str | None) -> None:
+    def __init__(self, plan: MemoryPlan, target: str | None, kernels: Kernels | None = None) -> None:
         self.plan: Final = plan
         graph, roots = plan.graph, plan.storage.roots
         given = {*graph.inputs, *graph.constants}
@@ -40,7 +41,7 @@ class Execution:
         varying = {name for name, root in roots.items() if root in returned or root in graph.inputs}
         moved = [node for node in graph.nodes if not isinstance(node, View) or node.result in varying]
         self._fixed: Final = [node for node in graph.nodes if isinstance(node, View) and node.result not in varying]
-        self.kernels: Final = compiled(plan, target)
+        self.kernels: Final = compiled(plan, target) if kernels is None else kernels
         self._steps: Final = [step_of(node, plan, self.kernels) for node in moved]
         self._lock: Final = threading.Lock()
         self._idle: Final[list[Arrays]] = []

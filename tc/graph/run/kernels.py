@@ -26,7 +26,7 @@ def compiled(plan: MemoryPlan, target: str | None) -> Mapping[tuple[str, ...], K
 
 def wanted_in(plan: MemoryPlan) -> list[Wanted]:
     """The kernels of the calls of a plan, in order; what is written in place has one of its own."""
-    return [_wanted(plan, call) for call in calls_of(plan)]
+    return [wanted_of(plan, call) for call in calls_of(plan)]
 
 
 def schedule_steps(plan: MemoryPlan, target: str | None) -> Mapping[tuple[str, ...], str]:
@@ -40,7 +40,8 @@ def calls_of(plan: MemoryPlan) -> list[Call]:
     return [node for node in plan.graph.nodes if isinstance(node, Call)]
 
 
-def _wanted(plan: MemoryPlan, call: Call) -> Wanted:
+def wanted_of(plan: MemoryPlan, call: Call) -> Wanted:
+    """The kernel of a call."""
     values, replaced = plan.graph.values, plan.storage.in_place
     arguments = dict(zip(call.operands, call.program.arguments, strict=True))
     results = zip(call.program.results, call.results, strict=True)

@@ -25,12 +25,23 @@ Prepare: TypeAlias = Callable[[Graph], Runnable]
 Stage: TypeAlias = "tuple[Runnable, Graph | Demand]"
 
 
-class Stages:
-    """Calls of a source; ``prepare`` compiles its graphs, each of them once."""
+class Keeping(Protocol):
+    """Where stages are kept for other processes."""
 
-    def __init__(self, source: Source, prepare: Prepare) -> None:
+    def find(self, request: Request) -> Stage | None:
+        """The stage for a request, ready to run; None where it is to be prepared."""
+
+    def keep(self, request: Request, stage: Stage) -> None:
+        """Keeps a stage that was prepared."""
+
+
+class Stages:
+    """Calls of a source; ``prepare`` compiles its graphs, each of them once, unless they are ``kept``."""
+
+    def __init__(self, source: Source, prepare: Prepare, kept: Keeping | None = None) -> None:
         self._source = source
         self._prepare = prepare
+        self._kept = kept
         self._known: dict[object, Stage] = {}
 
     def run(self, inputs: Mapping[str, np.ndarray], outputs: tuple[str, ...]) -> dict[str, np.ndarray]:
@@ -57,8 +68,9 @@ class Stages:
         return tuple(ready for ready, _ in self._known.values())
 
     def forget(self) -> None:
-        """Calls are prepared again."""
+        """Calls are prepared again, and for this process alone."""
         self._known.clear()
+        self._kept = None
 
     def _stage(self, request: Request) -> Stage:
         key = (
@@ -68,9 +80,16 @@ class Stages:
             tuple(request.computed.items()),
         )
         if key not in self._known:
-            try:
-                graph = self._source.elaborate(request)
-                self._known[key] = self._prepare(graph), graph
-            except Demand as demand:
-                self._known[key] = self._prepare(demand.graph), demand
+            found = None if self._kept is None else self._kept.find(request)
+            self._known[key] = self._prepared(request) if found is None else found
         return self._known[key]
+
+    def _prepared(self, request: Request) -> Stage:
+        try:
+            graph = self._source.elaborate(request)
+            stage: Stage = self._prepare(graph), graph
+        except Demand as demand:
+            stage = self._prepare(demand.graph), demand
+        if self._kept is not None:
+            self._kept.keep(request, stage)
+        return stage

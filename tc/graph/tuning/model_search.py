@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeAlias
 
 from tc.api.together import Wanted
 from tc.base.errors import TCError
 from tc.graph.ir.graph import Graph
+from tc.graph.memory.plan import MemoryPlan
 from tc.graph.partition.costs import NO_RECORD
 from tc.graph.partition.divisions import Change, Divisions
 from tc.graph.partition.edges import edges_of
-from tc.graph.preparation import Prepared, Settings, divided, optimized
+from tc.graph.preparation import Prepared, divided, optimized
 from tc.graph.run.kernels import wanted_in
 from tc.graph.run.recorded import forms_of
+from tc.graph.settings import Settings
 from tc.graph.tuning.pool import KernelPool, name_of
 from tc.graph.tuning.report import ModelTuning, TunedKernel
+from tc.store.cached import KernelCache
 from tc.tuner.session.settings import TuningResult
 from tc.tuner.trial.budget import Budget
 from tc.tuner.trial.deadline import Deadline
@@ -30,14 +33,21 @@ _CLOSE: Final = 1.05
 _USE: Final = 0.5
 
 
-class ModelSearch:
-    """``name``: of the model, for people.  GraphError where the graph has open sizes."""
+# Keeps a plan beside the kernels in a cache.
+Keep: TypeAlias = Callable[[KernelCache, MemoryPlan], None]
 
-    def __init__(self, name: str, graph: Graph, settings: Settings, pool: KernelPool) -> None:
+
+class ModelSearch:
+    """``name``: of the model, for people.  ``keep``: keeps the plan that comes of it, so that later processes run it as
+    it is; None does not.  GraphError where the graph has open sizes.
+    """
+
+    def __init__(self, name: str, graph: Graph, settings: Settings, pool: KernelPool, keep: Keep | None = None) -> None:
         self._name: Final = name
         self._graph: Final = graph
         self._settings: Final = settings
         self._pool: Final = pool
+        self._keep: Final = keep
         self._optimized: Final = optimized(graph, settings)
         self._decides: Final = settings.fuse and settings.cuts is None
         rule = replace(settings, cuts=()) if self._decides else settings
@@ -84,6 +94,11 @@ class ModelSearch:
             reasons,
         )
         return tuning, tuple(reasons) if self._decides else None
+
+    def keep(self) -> None:
+        """Keeps the plan, in the place of one that was made before the kernels were measured."""
+        if self._keep is not None:
+            self._keep(self._pool.cache, self._decided().memory)
 
     def refresh(self) -> None:
         """From now on, calls in this process run the winners."""
@@ -167,6 +182,8 @@ def search(
     for model in models:
         model.measure()
     pool.searches.finish(deadline)
+    for model in models:
+        model.keep()
 
 
 def _kernels(prepared: Prepared) -> Counter[Wanted]:

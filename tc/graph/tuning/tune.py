@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from tc.api.tuning import TuningRequest, workers_for, written_to
 from tc.base.environment import environment
 from tc.cache.content.store import Store
-from tc.graph.tuning.model_search import ModelSearch, search
+from tc.graph.tuning.model_search import Keep, ModelSearch, search
 from tc.graph.tuning.pool import KernelPool
 from tc.runtime.host.scratch import scratch_folder
 from tc.store.cached import KernelCache
@@ -22,7 +22,7 @@ from tc.tuner.session.status_line import StatusLine
 
 if TYPE_CHECKING:
     from tc.graph.ir.graph import Graph
-    from tc.graph.preparation import Settings
+    from tc.graph.settings import Settings
     from tc.graph.tuning.report import ModelTuning
     from tc.tuner.session.kernel_search import Tuning
     from tc.tuner.session.subject import Subject
@@ -31,9 +31,12 @@ _PREFIX: Final = "tc-tune-"
 
 
 def tune(
-    name: str, graph: Graph, settings: Settings, target: Target, request: TuningRequest
+    name: str, graph: Graph, settings: Settings, target: Target, request: TuningRequest, keep: Keep | None
 ) -> tuple[ModelTuning, tuple[str, ...] | None]:
-    """``Model.tune``: what came of it, and the cuts by name, None where the settings decide them."""
+    """``Model.tune``: what came of it, and the cuts by name, None where the settings decide them.
+
+    ``keep``: keeps the plan that comes of it, beside the winners.
+    """
     asked, here, status = request.settings, environment(), StatusLine()
     machines = Machines(workers_for(request.devices, request.workers, target))
     with scratch_folder(_PREFIX) as folder, ExitStack() as stack:
@@ -49,7 +52,7 @@ def tune(
 
         searches = Searches(stack, lambda: False)
         pool = KernelPool(searches, begin, target, KernelCache(configuration, here), lambda: False)
-        model = ModelSearch(name, graph, settings, pool)
+        model = ModelSearch(name, graph, settings, pool, keep)
         try:
             search([model], pool, asked.budget, lambda: None)
         except KeyboardInterrupt:

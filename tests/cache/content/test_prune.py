@@ -45,7 +45,8 @@ def test_age_takes_all_that_is_old_but_winners(where: str) -> None:
     new.add_native(native(1))
     report = prune(where, older_than=timedelta(days=30), now=lambda: NOW)
     assert report.removed == {
-        "kernels": 1, "variants": 2, "measurements": 1, "trials": 2, "runs": 1, "texts": 1, "natives": 0,
+        "kernels": 1, "variants": 2, "measurements": 1, "trials": 2, "runs": 1, "texts": 1, "natives": 0, "models": 0,
+        "constants": 0, "plans": 0,
     }  # fmt: skip
     reader = Reader.open(where)
     assert reader.winner(kernel(0).key, MACHINE, 2) == winner

@@ -25,12 +25,18 @@ RECORDS: tuple[Record, ...] = (
     samples.run(),
     samples.text(),
     samples.native(),
+    samples.interface(),
+    samples.constant(),
+    samples.plan(),
 )
 IDENTITIES = {
     "Variant": {"kernel", "options", "threads"},
     "Run": {"name"},
     "Text": {"key"},
     "Native": {"name", "machine", "source"},
+    "ModelInterface": {"model", "generator", "reader"},
+    "Constant": {"contents"},
+    "Plan": {"model", "wanted", "target", "architecture", "threads", "generator", "reader"},
 }
 PLACES = list(zip(TABLES, RECORDS, strict=True))
 

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 from tc.base.errors import GraphError
 from tc.base.frozen import frozen
-from tc.graph.graphdef.schema import Field, Held, Kind, Message, Schema
+from tc.graph.protobuf.schema import Field, Held, Kind, Message, Schema
 
 # How the bytes of a field end: a varint with its last byte, others after 8, 4, or so many bytes as they begin with.
 VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
@@ -107,6 +107,8 @@ def _value(kind: Kind, raw: Raw, field: Field) -> Held:
                 return str(raw, "utf-8")
             except UnicodeDecodeError:
                 raise GraphError(f"`{field.name}` is no text in UTF-8") from None
+        case Kind.MEMORY:
+            return raw
         case _:
             return bytes(raw)
 

@@ -1,0 +1,1 @@
+"""Plans of graphs in the cache, which later processes run without preparing them again."""

@@ -1,0 +1,97 @@
+"""``Keeper``: the stages of a model in the cache of the process."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tc.api.available import target_of_call
+from tc.base.environment import environment
+from tc.dispatch.kernel import Kernel
+from tc.graph.ir.source import Demand
+from tc.graph.kept.record import Steps, made_plan
+from tc.graph.kept.request import request_text
+from tc.graph.kept.sound import require_sound
+from tc.graph.run.allocate import Allocating
+from tc.graph.run.execute import Execution
+from tc.graph.run.runnable import runnable
+from tc.store.cached import KernelCache, kernel_cache
+from tc.store.plans import PlanCache, WantedPlan
+
+if TYPE_CHECKING:
+    from tc.cache.format.records import Plan
+    from tc.graph.ir.source import Request, Source
+    from tc.graph.kept.contents import Contents
+    from tc.graph.memory.plan import MemoryPlan
+    from tc.graph.run.stages import Stage
+    from tc.graph.settings import Settings
+    from tc.targets.target import Target
+
+
+def keeper_of(contents: Contents, source: Source, settings: Settings) -> Keeper | None:
+    """The keeper of a model; None where the process has no cache."""
+    kernels = kernel_cache(environment())
+    return None if kernels is None else Keeper(kernels, contents, source, settings)
+
+
+class Keeper:
+    """Finds stages that an earlier process has prepared, and keeps those that this one prepares.
+
+    ``kernels``: the cache that has them, and those of plans.
+    """
+
+    def __init__(self, kernels: KernelCache, contents: Contents, source: Source, settings: Settings) -> None:
+        self._cache: Final = PlanCache.beside(kernels)
+        self._kernels: Final = kernels
+        self._contents: Final = contents
+        self._source: Final = source
+        self._settings: Final = settings
+
+    def find(self, request: Request) -> Stage | None:
+        """The stage for a request, ready to run; None where it is to be prepared: also where a kernel is missing."""
+        wanted = self._wanted(request)
+        record = None if wanted is None else self._cache.find(wanted)
+        if wanted is None or record is None:
+            return None
+        with self._cache.reading(f"a plan of {record.title}"):
+            return self._stage(record, wanted.target)
+        return None
+
+    def keep(self, request: Request, stage: Stage) -> None:
+        """Stores a stage, if it can be found again.
+
+        It cannot where Python computes what comes next, by a function that has no name.
+        """
+        ready, end = stage
+        computes = isinstance(end, Demand) and end.compute is not None
+        if isinstance(ready, Execution | Allocating) and not computes:
+            self.keep_plan(request, ready.plan, demanded=isinstance(end, Demand))
+
+    def keep_plan(self, request: Request, plan: MemoryPlan, *, demanded: bool = False) -> None:
+        """The same for a plan that does not run here, as of ``made_plan``."""
+        wanted = self._wanted(request)
+        if wanted is None or not self._cache.keeps:
+            return
+        made = made_plan(self._source, plan, wanted.target, self._contents.arrays(), demanded=demanded)
+        if made is not None:
+            self._cache.keep(wanted, made)
+
+    def _wanted(self, request: Request) -> WantedPlan | None:
+        text = request_text(request, self._settings)
+        if text is None:
+            return None
+        return WantedPlan(self._contents.model, text, target_of_call(self._settings.target))
+
+    def _stage(self, record: Plan, target: Target) -> Stage | None:
+        steps = Steps(record)
+        executables = self._kernels.found_together(steps.kernels(target))
+        large = None if executables is None else self._cache.constants(record)
+        if executables is None or large is None:
+            return None
+        plan, numbers = steps.plan(large, self._contents.arrays)
+        signatures = steps.signatures
+        require_sound(plan, {results: signatures[number] for results, number in numbers.items()})
+        kernels = [Kernel(executable) for executable in executables]
+        by_results = {results: kernels[number] for results, number in numbers.items()}
+        settings = self._settings
+        ready = runnable(plan, settings.target, arena=settings.arena, kernels=by_results)
+        return ready, Demand(plan.graph) if steps.demanded else plan.graph

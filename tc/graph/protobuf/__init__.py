@@ -1,0 +1,1 @@
+"""Protobuf's binary format."""
