@@ -75,7 +75,7 @@ ROOMS = {
     "graph.partition": room(
         "base grammar.syntax language.program grammar language.text language.lower targets graph.ir graph.operators"
     ),
-    "graph.memory": room("base graph.ir graph.partition"),
+    "graph.memory": room("base graph.ir graph.operators graph.partition", "numpy ortools"),
     "cache.format": room("base", "sqlalchemy"),
     "cache.database": room("base cache.format", "sqlalchemy"),
     "cache.content": room("base cache.format cache.database", "sqlalchemy"),

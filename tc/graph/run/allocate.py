@@ -10,19 +10,20 @@ import numpy as np
 from tc.graph.ir.nodes import View
 from tc.graph.memory.plan import MemoryPlan
 from tc.graph.memory.storage import last_uses
-from tc.graph.run.execute import Arrays, empty, result_of, step_of
+from tc.graph.run.execute import Arrays, Kernels, empty, part_of, result_of, step_of
 from tc.graph.run.kernels import compiled
 
 
 class Allocating:
     """The nodes of a graph as steps in order.
 
+    ``kernels``: those of the calls, by the names of results; None compiles them.
     ``peak``: the most bytes of arrays of intermediate values that a call has held at a time.
     """
 
-    def __init__(self, plan: MemoryPlan, target: str | None) -> None:
+    def __init__(self, plan: MemoryPlan, target: str | None, kernels: Kernels | None = None) -> None:
         self.plan: Final = plan
-        self.kernels: Final = compiled(plan, target)
+        self.kernels: Final = compiled(plan, target) if kernels is None else kernels
         self.peak = 0
         self._steps: Final = [step_of(node, plan, self.kernels) for node in plan.graph.nodes]
         last = last_uses(plan.graph, plan.storage.roots)
@@ -37,12 +38,15 @@ class Allocating:
         arrays: Arrays = {**graph.constants, **inputs}
         held = 0
         for node, step, dead in zip(graph.nodes, self._steps, self._dead, strict=True):
-            for name in node.results:
-                if isinstance(node, View):
-                    continue
+            for name in () if isinstance(node, View) else node.results:
                 root = plan.storage.roots[name]
-                arrays[name] = empty(graph.values[name]) if root == name else arrays[plan.storage.in_place[name]]
-                held += arrays[name].nbytes if name in plan.offsets else 0
+                if root not in arrays:
+                    arrays[root] = empty(graph.values[root])
+                    held += arrays[root].nbytes if root in plan.offsets else 0
+                if name in plan.storage.starts:
+                    arrays[name] = part_of(arrays, plan, name)
+                elif name in plan.storage.in_place:
+                    arrays[name] = arrays[plan.storage.in_place[name]]
             self.peak = max(self.peak, held)
             step(arrays)
             for name in dead:
