@@ -75,7 +75,7 @@ ROOMS = {
     "graph.partition": room(
         "base grammar.syntax language.program grammar language.text language.lower targets graph.ir graph.operators"
     ),
-    "graph.memory": room("base graph.ir graph.partition"),
+    "graph.memory": room("base graph.ir graph.operators graph.partition", "numpy ortools"),
     "cache.format": room("base", "sqlalchemy"),
     "cache.database": room("base cache.format", "sqlalchemy"),
     "cache.content": room("base cache.format cache.database", "sqlalchemy"),
@@ -212,7 +212,7 @@ ROOMS = {
     ),
     "graph.rewrite": room("base graph.ir graph.operators graph.partition graph.run", "numpy"),
     "graph.rewrite.rules": room("base graph.ir graph.operators graph.operators.neural graph.rewrite", "numpy"),
-    "graph.settings": room("base graph.rewrite"),
+    "graph.settings": room("base graph.memory graph.rewrite"),
     # Models are prepared, and tuned, which prepares them for what was measured meanwhile.
     "graph.preparation": room(
         "base targets runtime.host api graph.ir graph.partition graph.memory graph.run graph.export graph.rewrite "

@@ -247,26 +247,33 @@ class Comprehension:
         target: str | None = None,
         options: Options | None = None,
         in_place: Mapping[str, str] | None = None,
+        out: object = None,
         **named: object,
     ) -> Kernel:
         """The kernel for arrays, ``tc.ArraySpec`` or plain shapes; scalars by value.  Runs nothing.
 
         Where an extent is ``tc.dynamic``, it serves all of its values, and calls that fit run it from now on.
         ``in_place``: results by name, each with the argument in whose place it is written; calls then pass that array
-        through ``out=``, too.
+        through ``out=``, too.  ``out``: what calls pass through ``out=``, where it is not C-contiguous: one, a tuple or
+        a mapping, as there.
         """
         arguments = self._in_order(arguments, named)
-        signature = self.signature(arguments, in_place)
+        signature = self.signature(arguments, in_place, out)
         return self._kernels.get(signature, self._target(arguments, target), options)
 
-    def signature(self, arguments: Sequence[object], in_place: Mapping[str, str] | None = None) -> Signature:
+    def signature(
+        self, arguments: Sequence[object], in_place: Mapping[str, str] | None = None, out: object = None
+    ) -> Signature:
         """What distinguishes the kernel for such arguments from others; as of ``compile``."""
-        found = self._signature(arguments)
+        from tc.dispatch.arguments import bind_specs
+
+        found = bind_specs(self.interface, arguments, out)
         if not in_place:
             return found
         specs = dict(found.arguments)
-        placed = tuple((name, specs[other]) for name, other in in_place.items())
-        return replace(found, results=placed, aliases=tuple(in_place.items()))
+        placed = {**dict(found.results), **{name: specs[other] for name, other in in_place.items()}}
+        results = tuple((name, placed[name]) for name in self.interface.results if name in placed)
+        return replace(found, results=results, aliases=tuple(in_place.items()))
 
     @property
     def kernels(self) -> Kernels:

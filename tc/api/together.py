@@ -31,16 +31,17 @@ PATIENCE: Final = 2.0
 
 @frozen
 class Wanted:
-    """A kernel of a comprehension for operands; ``in_place`` as of ``Comprehension.compile``."""
+    """A kernel of a comprehension for operands; ``in_place`` and ``out`` as of ``Comprehension.compile``."""
 
     comprehension: Comprehension
     operands: tuple[ArraySpec, ...]
     in_place: tuple[tuple[str, str], ...] = ()
+    out: tuple[tuple[str, ArraySpec], ...] = ()
 
     @property
     def signature(self) -> Signature:
         """That of its calls."""
-        return self.comprehension.signature(self.operands, dict(self.in_place))
+        return self.comprehension.signature(self.operands, dict(self.in_place), dict(self.out))
 
     @property
     def key(self) -> _Key:

@@ -127,10 +127,10 @@ def bind(interface: Interface, arguments: Sequence[object], out: object, *, writ
     return Arguments(inputs, values, outputs, _framework(inputs, outputs))
 
 
-def bind_specs(interface: Interface, arguments: Sequence[object]) -> Signature:
+def bind_specs(interface: Interface, arguments: Sequence[object], out: object = None) -> Signature:
     """The signature of a call on arrays, ``ArraySpec`` or plain shapes (tuples of integers); scalars by value.
 
-    Extents that are ``tc.dynamic`` stay open.
+    Extents that are ``tc.dynamic`` stay open.  ``out``: what is passed through ``out=``, likewise.
     """
     _require_count(interface, arguments)
     tensors = {tensor.name: tensor for tensor in interface.tensors}
@@ -144,7 +144,14 @@ def bind_specs(interface: Interface, arguments: Sequence[object]) -> Signature:
         elif scalars[name].structural:
             values.append((name, int(convert_scalar(value, scalars[name].type, place))))
     settled = tuple((name, replace(spec, shape=tuple(map(int, spec.shape)))) for name, spec in specs.items())
-    return Signature(arguments=settled, scalars=tuple(values), symbolic=_symbolic(interface, specs))
+    given = _by_name(interface, out)
+    results = [
+        (name, _as_spec(interface.tensor(name), given[name], f"output {name} of {interface.name}"))
+        for name in interface.results
+        if given.get(name) is not None
+    ]
+    strided = tuple((name, spec) for name, spec in results if spec.strides is not None)
+    return Signature(settled, strided, tuple(values), symbolic=_symbolic(interface, specs))
 
 
 def _symbolic(interface: Interface, specs: Mapping[str, ArraySpec]) -> tuple[SymbolicSize, ...]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tc.graph.ir.graph import Graph
 from tc.graph.load import load
+from tc.graph.memory.placing import Placing
 from tc.graph.model import Model
 from tc.graph.settings import Settings
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from tc.graph.ir.parse_graph import parse
     from tc.graph.rewrite.rules import RULES
 
-__all__ = ["RULES", "Builder", "Graph", "Model", "Settings", "load", "parse"]
+__all__ = ["RULES", "Builder", "Graph", "Model", "Placing", "Settings", "load", "parse"]
 
 _LATER = {"Builder": "tc.graph.ir.builder", "parse": "tc.graph.ir.parse_graph", "RULES": "tc.graph.rewrite.rules"}
 

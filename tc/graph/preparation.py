@@ -13,7 +13,9 @@ from tc.base.frozen import frozen
 from tc.graph.export.own_outputs import with_own_outputs
 from tc.graph.ir.graph import Graph
 from tc.graph.ir.sizes import shape_text
-from tc.graph.memory.plan import MemoryPlan, planned
+from tc.graph.memory.blocks import Block
+from tc.graph.memory.joins import joined
+from tc.graph.memory.plan import MemoryPlan, needed_blocks, planned
 from tc.graph.partition.compose import composed
 from tc.graph.partition.costs import NO_RECORD, Costs, Record
 from tc.graph.partition.cuts import named_cuts
@@ -53,7 +55,10 @@ def prepared(graph: Graph, settings: Settings) -> Prepared:
 
 
 def optimized(graph: Graph, settings: Settings) -> tuple[Graph, tuple[Applied, ...]]:
-    """The graph after rewriting, with constants computed, and what was rewritten."""
+    """The graph after rewriting, with constants computed, and with joins; and what was rewritten.
+
+    Joins come before kernels, since they move nothing, whatever shares a kernel.
+    """
     _require_numbers(graph)
     changed, trace = simplified(graph, settings)
     if settings.rules != ():
@@ -61,7 +66,7 @@ def optimized(graph: Graph, settings: Settings) -> tuple[Graph, tuple[Applied, .
         changed, further = simplified(folded(changed, _computed), settings)
         changed, last = simplified(folded(changed, _computed), settings, late=True)
         changed, trace = laid_out(changed), (*trace, *further, *last)
-    return changed, trace
+    return joined(changed, lambda found: _needed(found, settings)) if settings.join else changed, trace
 
 
 def exportable(graph: Graph, settings: Settings) -> MemoryPlan:
@@ -70,7 +75,34 @@ def exportable(graph: Graph, settings: Settings) -> MemoryPlan:
     changed = with_own_outputs(memory.graph)
     if changed is memory.graph:
         return memory
-    return planned(changed, in_place=settings.in_place, reorder=settings.reorder)
+    return _planned(changed, settings)
+
+
+def _needed(graph: Graph, settings: Settings) -> Sequence[Block]:
+    """What a graph needs of memory if it is divided by the rule."""
+    parts = composed(graph, partition_of(graph) if settings.fuse else unfused(graph))
+    return needed_blocks(parts, in_place=settings.in_place, reorder=settings.reorder)
+
+
+def _planned(graph: Graph, settings: Settings) -> MemoryPlan:
+    memory = planned(
+        graph,
+        in_place=settings.in_place,
+        reorder=settings.reorder,
+        placing=settings.offsets,
+        workspace=settings.workspace,
+    )
+    _require_room(memory, settings)
+    return memory
+
+
+def _require_room(memory: MemoryPlan, settings: Settings) -> None:
+    needed = memory.arena if settings.arena else memory.peak
+    if settings.workspace is not None and needed > settings.workspace:
+        raise GraphError(
+            f"`{memory.graph.name}` needs {needed} bytes for intermediate values, {memory.peak} of them at a time, and "
+            f"Settings(workspace={settings.workspace}) allows less; allow {needed}, or give inputs of smaller shapes"
+        )
 
 
 def _require_numbers(graph: Graph) -> None:
@@ -100,8 +132,7 @@ def divided(
         decision = Decision(partition_of(changed, named_cuts(changed, settings.cuts)))
     else:
         decision = decided(costs)
-    parts = composed(changed, decision.partition)
-    memory = planned(parts, in_place=settings.in_place, reorder=settings.reorder)
+    memory = _planned(composed(changed, decision.partition), settings)
     return Prepared(graph, changed, trace, decision, costs, memory)
 
 

@@ -62,7 +62,7 @@ class Drawing:
         for _ in range(self.chosen.randint(1, 3)):
             self.input()
         steps = [self.binary, self.binary, self.unary, self.reduce, self.permute, self.reshape, self.slice, self.expand]
-        steps += [self.concat, self.product, self.constant, self.split]
+        steps += [self.concat, self.chain, self.product, self.constant, self.split]
         for _ in range(self.chosen.randint(2, most)):
             self.chosen.choice(steps)()
         used = {name for node in self.builder.nodes_from(0) for name in node.operands}
@@ -201,6 +201,24 @@ class Drawing:
         array = np.concatenate([self.arrays[part.name] for part in parts], axis)
         if array.size < 3000:
             self.keep(concatenated(self.builder, parts, axis), array)
+
+    def chain(self) -> None:
+        """Concatenations of all that is before and something new, as in a dense block."""
+        first = self.one()
+        if not first.shape or self.arrays[first.name].size > 500:
+            return
+        axis, flat = self.chosen.randrange(len(first.shape)), self.chosen.random() < 0.5
+        parts, whole = [first], first
+        for _ in range(self.chosen.randint(2, 3)):
+            name = self.chosen.choice(sorted(UNARY))
+            expression, function = UNARY[name]
+            new = pointwise(self.builder, name, expression, [whole if self.chosen.random() < 0.3 else first], self.type)
+            operand = self.arrays[whole.name] if new.shape == whole.shape else self.arrays[first.name]
+            self.arrays[new.name] = np.asarray(function(operand))
+            parts.append(new)
+            operands = parts if flat else [whole, new]
+            array = np.concatenate([self.arrays[part.name] for part in operands], axis)
+            whole = self.keep(concatenated(self.builder, operands, axis), array)
 
     def split(self) -> None:
         """Slices that make the whole, put together again."""

@@ -16,7 +16,8 @@ import numpy as np
 from tc.graph.ir.graph import Graph
 from tc.graph.ir.graph_text import graph_text
 from tc.graph.ir.parse_graph import parse
-from tc.graph.memory.plan import planned
+from tc.graph.memory.joins import Costs, joined
+from tc.graph.memory.plan import MemoryPlan, needed_blocks, planned
 from tc.graph.model import Model
 from tc.graph.partition.compose import composed
 from tc.graph.partition.edges import edges_of
@@ -25,7 +26,9 @@ from tc.graph.rewrite.constants import folded, laid_out
 from tc.graph.rewrite.engine import rewritten
 from tc.graph.rewrite.rules import RULES
 from tc.graph.run.evaluate import evaluate
+from tc.graph.run.execute import Execution
 from tc.graph.settings import Settings
+from tests.fuzz.graph_memory import run_allocating, run_in_arena
 from tests.fuzz.graph_programs import Drawn, drawn
 
 # Of so many graphs, one is compiled.
@@ -52,14 +55,34 @@ def _check(seed: int) -> None:
     _compare(case, constant, "with constants")
     for graph in (case.graph, constant):
         cuts = frozenset(edge for edge in edges_of(graph) if chosen.random() < CHANCE)
-        joined = composed(graph, partition_of(graph, cuts))
-        _compare(case, joined, "partitioned")
-        plan = planned(joined, in_place=chosen.random() > CHANCE)
+        kernels = composed(graph, partition_of(graph, cuts))
+        _compare(case, kernels, "partitioned")
+        plan = planned(kernels, in_place=chosen.random() > CHANCE)
         _compare(case, plan.graph, "in another order")
-        text = graph_text(joined)
-        assert graph_text(parse(text, joined.constants)) == text, "the text does not parse back"
+        text = graph_text(kernels)
+        assert graph_text(parse(text, kernels.constants)) == text, "the text does not parse back"
+    plan = _joined(case, chosen.choice((case.graph, constant)), chosen)
     if seed % COMPILED == 0:
         _run(case, chosen)
+        _expect(case, Execution(plan, None).run(case.inputs), "compiled with joins")
+
+
+def _joined(case: Drawn, graph: Graph, chosen: random.Random) -> MemoryPlan:
+    """The plan with as many joins as there can be, and what is checked of it."""
+    in_place, reorder = (chosen.random() > CHANCE for _ in range(2))
+    costs = Costs(kernel=0, row=chosen.choice((1, 16)))
+    whole = joined(graph, lambda found: needed_blocks(found) if chosen.random() < CHANCE else (), costs)
+    _compare(case, whole, "joined")
+    plan = planned(composed(whole, partition_of(whole)), in_place=in_place, reorder=reorder)
+    _compare(case, plan.graph, "joined and in another order")
+    _expect(case, run_in_arena(plan, case.inputs), "in one arena")
+    _expect(case, run_allocating(plan, case.inputs), "allocated and freed")
+    return plan
+
+
+def _expect(case: Drawn, found: Sequence[np.ndarray], what: str) -> None:
+    for at, (array, wanted) in enumerate(zip(found, case.results, strict=True)):
+        np.testing.assert_array_equal(array, wanted, f"{what}: {at}")
 
 
 def _compare(case: Drawn, graph: Graph, what: str) -> None:
@@ -70,10 +93,10 @@ def _compare(case: Drawn, graph: Graph, what: str) -> None:
 
 def _run(case: Drawn, chosen: random.Random) -> None:
     """Twice, since the second call has the arena of the first."""
-    flags = [chosen.random() > CHANCE for _ in range(4)]
-    fuse, in_place, reorder, arena = flags
+    flags = [chosen.random() > CHANCE for _ in range(5)]
+    fuse, join, in_place, reorder, arena = flags
     rules = RULES if chosen.random() > CHANCE else ()
-    settings = Settings(rules=rules, fuse=fuse, in_place=in_place, reorder=reorder, arena=arena)
+    settings = Settings(rules=rules, fuse=fuse, join=join, in_place=in_place, reorder=reorder, arena=arena)
     model = Model.of(case.graph, settings)
     for _ in range(2):
         found = model.run(model.outputs, case.inputs)

@@ -62,8 +62,10 @@ def placement(plan: MemoryPlan, weights: Mapping[str, int]) -> Placement:
             size = graph.values[node.operand].type.itemsize
             places[node.result] = places[node.operand].behind(node.offset * size)
         else:
-            # Others lie where their own memory is, or in place of an operand.
-            places |= {name: places[roots[name]] for name in node.results}
+            # Others lie where their own memory is, in a part of another value, or in place of an operand.
+            for name in node.results:
+                start = plan.storage.starts.get(name, 0) * graph.values[name].type.itemsize
+                places[name] = places[roots[name]].behind(start)
     return Placement(places, arena)
 
 

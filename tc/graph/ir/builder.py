@@ -12,7 +12,7 @@ import numpy as np
 from tc.base.errors import ArgumentError, GraphError, RangeError
 from tc.base.types import ScalarType
 from tc.graph.ir.graph import Graph
-from tc.graph.ir.nodes import Call, Host, Node, View
+from tc.graph.ir.nodes import Call, Host, Join, Node, View
 from tc.graph.ir.shapes import result_shapes
 from tc.graph.ir.sizes import Shape
 from tc.graph.ir.values import Value
@@ -225,7 +225,7 @@ class Builder:
             return value
         (at,) = own
         node, held = self._nodes[at], replace(value, name=self.fresh(name))
-        if isinstance(node, View):
+        if isinstance(node, View | Join):
             self._nodes[at] = replace(node, result=held.name)
         else:
             results = tuple(held.name if result == value.name else result for result in node.results)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Final, assert_never
 
 from tc.graph.ir.graph import Graph
-from tc.graph.ir.nodes import Call, Host, Node, View
+from tc.graph.ir.nodes import Call, Host, Join, Node, View
 from tc.graph.ir.sizes import Dimension, Quotient, Shape, Size
 from tc.graph.ir.values import Value
 from tc.graph.ir.views import Expand, Permute, Reinterpret, Reshape, Slice, Viewing
@@ -92,6 +92,8 @@ def _node(node: Node, titles: dict[Program, str]) -> str:
             return f"{results} = view {quoted(node.operand)} {_how(node.how)}"
         case Host():
             return f"({results}) = host {json.dumps(node.operator)}({_names(node.operands)})"
+        case Join():
+            return f"{results} = view ({_names(node.operands)}) join({node.axis})"
         case _:
             assert_never(node)
 

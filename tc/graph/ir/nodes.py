@@ -1,4 +1,4 @@
-"""Nodes: a call of a comprehension, a view that moves nothing, an operator that the host computes."""
+"""Nodes: a call of a comprehension, views and joins, which move nothing, an operator that the host computes."""
 
 from __future__ import annotations
 
@@ -76,4 +76,23 @@ class Host:
     origin: str = field(default="", compare=False)
 
 
-Node: TypeAlias = Call | View | Host
+@frozen
+class Join:
+    """The operands one after the other along an axis, each of which has been written to its part of the result.
+
+    Operands are made by calls or by the host, or look at all of such a value; their strides are those of the result.
+    Planning makes joins of concatenations.
+    """
+
+    operands: tuple[str, ...]
+    result: str
+    axis: int
+    origin: str = field(default="", compare=False)
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        """The only one."""
+        return (self.result,)
+
+
+Node: TypeAlias = Call | View | Host | Join

@@ -84,7 +84,7 @@ class _Reading:
                     self.input(part)
                 case "constant":
                     self.constant(part)
-                case "call" | "host" | "view":
+                case "call" | "host" | "view" | "join":
                     self.node(part)
         return self.builder.finish([self.value(part) for part in outputs])
 
@@ -143,6 +143,8 @@ class _Reading:
     def made(self, part: Tree[Token], rest: list[Tree[Token] | Token]) -> tuple[Value, ...]:
         if part.data == "view":
             return (self.viewed(self.value(rest[0]), rest[1]),)
+        if part.data == "join":
+            raise self.error(part, "joins come of planning, and are not read from text")
         operands = [self.value(name) for name in rest[1:]]
         if part.data == "host":
             raise self.error(part, "nodes of the host are not read from text")

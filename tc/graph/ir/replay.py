@@ -8,7 +8,7 @@ from typing import Final
 from tc.base.errors import GraphError
 from tc.graph.ir.builder import Builder
 from tc.graph.ir.graph import Graph
-from tc.graph.ir.nodes import Call, Host, View
+from tc.graph.ir.nodes import Call, Host, Join, View
 from tc.graph.ir.sizes import Dimension, Shape, Size, open_size, shape_at, shape_text
 from tc.graph.ir.source import Declared, Request
 from tc.graph.ir.values import Value
@@ -98,6 +98,8 @@ def _replayed(graph: Graph, sizes: Mapping[str, Dimension]) -> Graph:
             case Host():
                 shapes = [(graph.values[n].type, shape_at(graph.values[n].shape, sizes)) for n in node.results]
                 made = builder.host(node.operator, node.function, operands, shapes)
+            case Join():
+                raise AssertionError("plans, in which joins are, have no open sizes")
         values |= zip(node.results, made, strict=True)
     return builder.finish([values[name] for name in graph.outputs])
 

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Mapping
 
-from tc.graph.ir.nodes import Call, Host, View
+from tc.graph.ir.nodes import Call, Host, Join, View
 from tc.graph.ir.values import Value
 from tc.graph.memory.plan import MemoryPlan
 from tc.graph.run.arrays import numbers
@@ -50,17 +50,31 @@ def _starts(
                 assert isinstance(node.offset, int)
                 found[node.result] = found[node.operand] + node.offset * step
             case Call():
-                specs = tuple(spec for _, spec in signatures[node.results].arguments)
-                fits = specs == tuple(_spec(graph.values[name]) for name in node.operands)
-                _require(fits, "a kernel takes other operands")
+                _require_fit(plan, node, signatures[node.results])
                 for name in node.results:
                     root = roots[name]
                     placed = root in plan.offsets or root in returned
                     _require(placed and name not in found and root not in given, f"`{name}` has no memory of its own")
-                    found[name] = 0
+                    found[name] = plan.storage.starts.get(name, 0) * graph.values[name].type.itemsize
+            case Join():
+                joined = all(roots[name] == roots[node.result] for name in node.operands)
+                _require(joined and node.result not in found, f"`{node.result}` is not where its parts are")
+                found[node.result] = plan.storage.starts.get(node.result, 0) * graph.values[node.result].type.itemsize
             case Host():
                 raise ValueError("functions of the host are not kept")
     return found
+
+
+def _require_fit(plan: MemoryPlan, call: Call, signature: Signature) -> None:
+    """ValueError unless a kernel takes the operands of a call, and writes results that lie as its own do."""
+    values = plan.graph.values
+    specs = tuple(spec for _, spec in signature.arguments)
+    _require(specs == tuple(_spec(values[name]) for name in call.operands), "a kernel takes other operands")
+    written = dict(signature.results)
+    for own, name in zip(call.program.results, call.results, strict=True):
+        value = values[name]
+        fits = _spec(value) == written[own] if own in written else value.is_contiguous
+        _require(fits, f"a kernel writes `{name}` elsewhere")
 
 
 def _spec(value: Value) -> ArraySpec:

@@ -11,7 +11,7 @@ from tc.base.frozen import frozen
 from tc.base.interface import Interface
 from tc.base.types import ScalarType
 from tc.graph.ir.graph import Graph
-from tc.graph.ir.nodes import Call, Host, Node, View
+from tc.graph.ir.nodes import Call, Host, Join, Node, View
 from tc.graph.ir.sizes import Dimension
 from tc.graph.ir.values import Value
 from tc.graph.ir.views import Expand, Permute, Reinterpret, Reshape, Slice, Viewing
@@ -47,13 +47,14 @@ class StoredView:
 
 @frozen
 class StoredNode:
-    """A view, or a call of the kernel with a number."""
+    """A view, a call of the kernel with a number, or a join along an axis."""
 
     operands: tuple[int, ...]
     results: tuple[int, ...]
     origin: str
     kernel: int | None = None
     view: StoredView | None = None
+    axis: int | None = None
 
 
 @frozen
@@ -69,7 +70,7 @@ class StoredBlock:
 
 @frozen
 class StoredPlan:
-    """A plan without its constants.  ``roots`` and ``in_place``: pairs of a value and where it lies."""
+    """A plan without its constants.  ``roots``, ``in_place`` and ``starts``: pairs of a value and where it lies."""
 
     name: str
     values: tuple[StoredValue, ...]
@@ -78,6 +79,7 @@ class StoredPlan:
     nodes: tuple[StoredNode, ...]
     roots: tuple[tuple[int, int], ...]
     in_place: tuple[tuple[int, int], ...]
+    starts: tuple[tuple[int, int], ...]
     blocks: tuple[StoredBlock, ...]
 
 
@@ -95,6 +97,7 @@ def stored_plan(plan: MemoryPlan, kernels: Numbers) -> StoredPlan | None:
         nodes=tuple(_stored_node(node, at, kernels) for node in graph.nodes),
         roots=tuple((at[name], at[root]) for name, root in storage.roots.items() if name != root),
         in_place=tuple((at[name], at[operand]) for name, operand in storage.in_place.items()),
+        starts=tuple((at[name], start) for name, start in storage.starts.items()),
         blocks=tuple(StoredBlock(at[b.name], b.bytes, b.first, b.last, plan.offsets[b.name]) for b in plan.blocks),
     )
 
@@ -111,6 +114,8 @@ def _stored_node(node: Node, at: Mapping[str, int], kernels: Numbers) -> StoredN
             return StoredNode(operands, results, node.origin, kernel=kernels[node.results])
         case View():
             return StoredNode(operands, results, node.origin, view=_stored_view(node))
+        case Join():
+            return StoredNode(operands, results, node.origin, axis=node.axis)
         case Host():
             raise AssertionError("plans with functions of the host are not stored")
         case _:
@@ -163,7 +168,11 @@ def restored_plan(
     )
     plan = MemoryPlan(
         graph,
-        Storage(roots, {names[at]: names[operand] for at, operand in stored.in_place}),
+        Storage(
+            roots,
+            {names[at]: names[operand] for at, operand in stored.in_place},
+            {names[at]: start for at, start in stored.starts},
+        ),
         tuple(Block(names[one.value], one.bytes, one.first, one.last) for one in stored.blocks),
         {names[one.value]: one.offset for one in stored.blocks},
     )
@@ -175,6 +184,9 @@ def _restored_node(stored: StoredNode, names: tuple[str, ...], programs: Sequenc
     operands, results = (tuple(names[at] for at in places) for places in (stored.operands, stored.results))
     if stored.kernel is not None:
         return Call(programs[stored.kernel], operands, results, stored.origin)
+    if stored.axis is not None:
+        (result,) = results
+        return Join(operands, result, stored.axis, stored.origin)
     if stored.view is None:
         raise ValueError("a node has neither a kernel nor a view")
     (operand,), (result,) = operands, results

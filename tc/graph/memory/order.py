@@ -7,7 +7,8 @@ orders are considered.  The order given is kept unless another one needs less.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from tc.base.frozen import frozen
@@ -27,38 +28,30 @@ class Task:
 
 @frozen
 class Tasks:
-    """Nodes, and how many bytes each value takes; ``kept``: values that stay to the end."""
+    """Nodes, and how many bytes each memory takes; ``kept``: memories that stay to the end.
+
+    A memory is needed from the first task that makes or uses a value in it to the last one.  ``places``: by value, its
+    memory; nothing where each value has its own, of the same number.
+    """
 
     tasks: tuple[Task, ...]
     bytes: tuple[int, ...]
     kept: frozenset[int]
+    places: tuple[int, ...] = ()
 
     def peak(self, order: Sequence[int]) -> int:
         """The most bytes that are needed while a node of the order runs."""
-        left = self._uses()
-        total = most = 0
+        held = _Held(self)
+        most = 0
         for number in order:
-            task = self.tasks[number]
-            total += sum(self.bytes[value] for value in task.makes)
-            most = max(most, total + task.workspace)
-            total -= self._freed(task, left)
+            most = max(most, held.total + held.begin(number) + self.tasks[number].workspace)
+            held.add(number)
         return most
 
-    def _uses(self) -> dict[int, int]:
-        left = {value: 0 for task in self.tasks for value in (*task.makes, *task.uses)}
-        for task in self.tasks:
-            for value in dict.fromkeys(task.uses):
-                left[value] += 1
-        return left
-
-    def _freed(self, task: Task, left: dict[int, int]) -> int:
-        """The bytes that end with a task; ``left`` counts the users that are still to come."""
-        freed = 0
-        for value in dict.fromkeys(task.uses):
-            left[value] -= 1
-            if left[value] == 0 and value not in self.kept:
-                freed += self.bytes[value]
-        return freed + sum(self.bytes[v] for v in task.makes if left[v] == 0 and v not in self.kept)
+    def memories(self) -> list[frozenset[int]]:
+        """For each task, the memories of what it makes and uses."""
+        found = (dict.fromkeys((*task.makes, *task.uses)) for task in self.tasks)
+        return [frozenset(self.places[value] if self.places else value for value in values) for values in found]
 
     def needs(self) -> list[frozenset[int]]:
         """For each task, the tasks before it."""
@@ -107,7 +100,7 @@ def by_height(tasks: Tasks) -> tuple[int, ...]:
 def _greedy(tasks: Tasks) -> tuple[int, ...]:
     """Of the tasks that are ready, always the one after which least is held."""
     needs = [set(before) for before in tasks.needs()]
-    left = tasks._uses()
+    held = _Held(tasks)
     users: dict[int, list[int]] = {}
     for number, before in enumerate(needs):
         for other in before:
@@ -115,10 +108,10 @@ def _greedy(tasks: Tasks) -> tuple[int, ...]:
     ready = [number for number, before in enumerate(needs) if not before]
     order: list[int] = []
     while ready:
-        chosen = min(ready, key=lambda n: (_grows(tasks, n, left), n))
+        chosen = min(ready, key=lambda n: (held.begin(n) - held.end(n), n))
         ready.remove(chosen)
         order.append(chosen)
-        tasks._freed(tasks.tasks[chosen], left)
+        held.add(chosen)
         for user in users.get(chosen, ()):
             needs[user].discard(chosen)
             if not needs[user]:
@@ -126,32 +119,51 @@ def _greedy(tasks: Tasks) -> tuple[int, ...]:
     return tuple(order)
 
 
-def _grows(tasks: Tasks, number: int, left: dict[int, int]) -> int:
-    task = tasks.tasks[number]
-    made = sum(tasks.bytes[value] for value in task.makes)
-    ends = sum(tasks.bytes[v] for v in dict.fromkeys(task.uses) if left[v] == 1 and v not in tasks.kept)
-    return made - ends
+class _Held:
+    """What is held while tasks are added one after the other."""
+
+    def __init__(self, tasks: Tasks) -> None:
+        self._tasks: Final = tasks
+        self._memories: Final = tasks.memories()
+        # How many tasks are to come that need a memory.
+        self._left: Final = Counter(memory for found in self._memories for memory in found)
+        self._begun: Final[set[int]] = set()
+        self.total = 0
+
+    def begin(self, number: int) -> int:
+        """The bytes of what a task would be the first to need."""
+        return sum(self._tasks.bytes[memory] for memory in self._memories[number] if memory not in self._begun)
+
+    def end(self, number: int) -> int:
+        """The bytes of what a task would be the last to need."""
+        kept = self._tasks.kept
+        return sum(self._tasks.bytes[m] for m in self._memories[number] if self._left[m] == 1 and m not in kept)
+
+    def add(self, number: int) -> None:
+        self.total += self.begin(number) - self.end(number)
+        self._begun.update(self._memories[number])
+        self._left.subtract(self._memories[number])
 
 
 def _exact(tasks: Tasks) -> tuple[int, ...]:
     """The order of the least peak, by dynamic programming over the sets of tasks that are done."""
     needs = [sum(1 << before for before in found) for found in tasks.needs()]
     count = len(needs)
-    users: dict[int, int] = {}
-    for number, task in enumerate(tasks.tasks):
-        for value in task.uses:
-            users[value] = users.get(value, 0) | 1 << number
-    held: Callable[[int], int] = _held(tasks, users)
+    memories = tasks.memories()
+    masks: dict[int, int] = {}
+    for number, found in enumerate(memories):
+        for memory in found:
+            masks[memory] = masks.get(memory, 0) | 1 << number
     best: dict[int, tuple[int, tuple[int, ...]]] = {0: (0, ())}
     for _ in range(count):
         following: dict[int, tuple[int, tuple[int, ...]]] = {}
         for done, (peak, order) in best.items():
-            before = held(done)
+            before = _held(tasks, masks, done)
             for number in range(count):
                 if done >> number & 1 or needs[number] & ~done:
                     continue
-                task = tasks.tasks[number]
-                most = max(peak, before + sum(tasks.bytes[v] for v in task.makes) + task.workspace)
+                begun = sum(tasks.bytes[memory] for memory in memories[number] if not masks[memory] & done)
+                most = max(peak, before + begun + tasks.tasks[number].workspace)
                 after = done | 1 << number
                 if after not in following or (most, (*order, number)) < following[after]:
                     following[after] = most, (*order, number)
@@ -161,17 +173,7 @@ def _exact(tasks: Tasks) -> tuple[int, ...]:
     return given if tasks.peak(given) <= tasks.peak(order) else order
 
 
-def _held(tasks: Tasks, users: dict[int, int]) -> Callable[[int], int]:
-    """How many bytes are held when a set of tasks is done."""
-
-    def held(done: int) -> int:
-        total = 0
-        for number, task in enumerate(tasks.tasks):
-            if not done >> number & 1:
-                continue
-            for value in task.makes:
-                if value in tasks.kept or users.get(value, 0) & ~done:
-                    total += tasks.bytes[value]
-        return total
-
-    return held
+def _held(tasks: Tasks, masks: Mapping[int, int], done: int) -> int:
+    """How many bytes are held when a set of tasks is done; ``masks``: by memory, the tasks that need it."""
+    kept = tasks.kept
+    return sum(tasks.bytes[m] for m, mask in masks.items() if mask & done and (mask & ~done or m in kept))

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Final
 
 from tc.base.frozen import frozen
 from tc.graph.ir.graph import Graph
-from tc.graph.ir.nodes import Call, Host, Node, View
+from tc.graph.ir.nodes import Call, Host, Join, Node, View
 from tc.graph.ir.sizes import shape_text
 from tc.graph.memory.blocks import Block, arena_size, live_peak
-from tc.graph.memory.offsets import ALIGNMENT, placed
-from tc.graph.memory.order import Task, Tasks, least_memory
-from tc.graph.memory.storage import Storage, bytes_of, last_uses, storage_of
+from tc.graph.memory.offsets import ALIGNMENT, USUAL, Placing, placed
+from tc.graph.memory.storage import Storage, bytes_of, first_uses, last_uses, storage_of
+from tc.graph.memory.tasks import reordered
 
 MEGABYTE: Final = 10**6
 
@@ -65,11 +64,13 @@ class MemoryPlan:
 
     def rows(self) -> tuple[Row, ...]:
         """The table: a row for each node, and one for each value that ends after it.  Outputs are not counted."""
-        last = last_uses(self.graph, self.storage.roots)
+        roots = self.storage.roots
+        first, last = first_uses(self.graph, roots), last_uses(self.graph, roots)
         total = without = 0
         found = []
         for at, node in enumerate(self.graph.nodes):
-            new = sum(bytes_of(self.graph.values[name]) for name in node.results if name in self.offsets)
+            begun = dict.fromkeys(roots[name] for name in node.results)
+            new = sum(bytes_of(self.graph.values[n]) for n in begun if first[n] == at and n in self.offsets)
             total, without = total + new, without + new
             shape = "; ".join(shape_text(self.graph.values[name].shape) for name in node.results)
             found.append(Row(statement_of(node), shape, new, total, without))
@@ -105,63 +106,57 @@ def statement_of(node: Node) -> str:
             return f"{results} = {type(node.how).__name__.lower()}({node.operand})"
         case Host():
             return f"{results} = {node.operator}({', '.join(node.operands)})  # host"
+        case Join():
+            return f"{results} = join({', '.join(node.operands)})"
 
 
-def planned(graph: Graph, *, in_place: bool = True, reorder: bool = True) -> MemoryPlan:
-    """The plan of a graph, all of whose sizes are numbers: the order, who shares memory with whom, and offsets."""
-    if reorder:
-        graph = _reordered(graph)
+def planned(
+    graph: Graph,
+    *,
+    in_place: bool = True,
+    reorder: bool = True,
+    placing: Placing = USUAL,
+    workspace: int | None = None,
+) -> MemoryPlan:
+    """The plan of a graph, all of whose sizes are numbers: the order, who shares memory with whom, and offsets.
+
+    ``reorder``: the arena is no larger than in the order given.  ``workspace``: where the arena is larger, orders are
+    searched for longer.
+    """
+    if not reorder:
+        return _in_order(graph, in_place, placing)
+    best = _in_order(reordered(graph), in_place, placing)
+    if best.arena > live_peak(needed_blocks(graph, in_place=in_place, reorder=False)):
+        best = min(best, _in_order(graph, in_place, placing), key=lambda plan: plan.arena)
+    if workspace is not None and best.arena > workspace:
+        longer = _in_order(reordered(graph, thorough=True), in_place, placing)
+        best = min(best, longer, key=lambda plan: plan.arena)
+    return best
+
+
+def _in_order(graph: Graph, in_place: bool, placing: Placing) -> MemoryPlan:
     storage = storage_of(graph, in_place=in_place)
     blocks = _blocks(graph, storage)
-    offsets = placed(blocks)
+    offsets = placed(blocks, placing)
     return MemoryPlan(graph, storage, blocks, dict(zip((block.name for block in blocks), offsets, strict=True)))
 
 
+def needed_blocks(graph: Graph, *, in_place: bool = True, reorder: bool = True) -> tuple[Block, ...]:
+    """What a plan needs in its arena, without the search for offsets."""
+    ordered = reordered(graph) if reorder else graph
+    return _blocks(ordered, storage_of(ordered, in_place=in_place))
+
+
 def _blocks(graph: Graph, storage: Storage) -> tuple[Block, ...]:
-    last = last_uses(graph, storage.roots)
-    returned = {storage.roots[name] for name in graph.outputs}
-    found = []
-    for at, node in enumerate(graph.nodes):
-        if isinstance(node, View):
-            continue
-        own = [name for name in node.results if storage.roots[name] == name and name not in returned]
-        found += [Block(name, _rounded(bytes_of(graph.values[name])), at, last[name]) for name in own]
-    return tuple(found)
+    """The memory that is needed in the arena: a block for each root that a node writes to."""
+    first, last = first_uses(graph, storage.roots), last_uses(graph, storage.roots)
+    outside = {*graph.inputs, *graph.constants, *(storage.roots[name] for name in graph.outputs)}
+    return tuple(
+        Block(name, _rounded(bytes_of(graph.values[name])), at, last[name])
+        for name, at in first.items()
+        if name not in outside
+    )
 
 
 def _rounded(size: int) -> int:
     return math.ceil(size / ALIGNMENT) * ALIGNMENT
-
-
-def _reordered(graph: Graph) -> Graph:
-    """The graph in an order that needs no more memory; views come right before their first user."""
-    roots = storage_of(graph, in_place=False).roots
-    numbers = {name: number for number, name in enumerate(dict.fromkeys(roots.values()))}
-    moved: Sequence[Node] = [node for node in graph.nodes if not isinstance(node, View)]
-    outside = {*graph.inputs, *graph.constants}
-    tasks = tuple(
-        Task(
-            tuple(numbers[roots[name]] for name in node.operands if roots[name] not in outside),
-            tuple(numbers[name] for name in node.results),
-        )
-        for node in moved
-    )
-    sizes = tuple(bytes_of(graph.values[name]) for name in numbers)
-    kept = frozenset(numbers[roots[name]] for name in graph.outputs)
-    order = least_memory(Tasks(tasks, sizes, kept))
-    views = {node.result: node for node in graph.nodes if isinstance(node, View)}
-    made: dict[int, Node] = {}
-
-    def add(name: str) -> None:
-        view = views.get(name)
-        if view is not None and id(view) not in made:
-            add(view.operand)
-            made[id(view)] = view
-
-    for number in order:
-        for name in moved[number].operands:
-            add(name)
-        made[id(moved[number])] = moved[number]
-    for name in graph.outputs:
-        add(name)
-    return replace(graph, nodes=tuple(made.values()))

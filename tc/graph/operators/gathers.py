@@ -1,7 +1,7 @@
 """Elements that indices choose; indices of the greatest and the least; one-hot rows.
 
-Indices below 0 count from the end of their dimension, unless it is said that they do not wrap.  One that is out of range
-raises ``ArgumentError`` when the comprehension runs.
+Indices below 0 count from the end of their dimension, unless it is said that they do not wrap.  One that is out of
+range raises ``ArgumentError`` when the comprehension runs.
 """
 
 from __future__ import annotations

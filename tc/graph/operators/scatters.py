@@ -1,8 +1,8 @@
 """Copies of tensors in which indices say what is written.
 
-Indices below 0 count from the end of their dimension, unless it is said that they do not wrap.  One that is out of range
-raises ``ArgumentError`` when the comprehension runs.  Where several updates come to one element and none is added to the other, the last one counts: the
-greatest place that writes there is found first.
+Indices below 0 count from the end of their dimension, unless it is said that they do not wrap.  One that is out of
+range raises ``ArgumentError`` when the comprehension runs.  Where several updates come to one element and none is added
+to the other, the last one counts: the greatest place that writes there is found first.
 """
 
 from __future__ import annotations

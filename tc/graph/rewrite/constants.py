@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from tc.graph.ir.graph import Graph
-from tc.graph.ir.nodes import Call, Host, Node, View
+from tc.graph.ir.nodes import Call, Host, Join, Node, View
 from tc.graph.ir.sizes import Dimension, elements
 from tc.graph.ir.values import Value
 from tc.graph.partition.kinds import Kind, kind_of
@@ -29,7 +29,7 @@ def folded(graph: Graph, run: Run) -> Graph:
     wanted: dict[str, None] = {}
     made: set[str] = set()
     for node in graph.nodes:
-        if isinstance(node, Host) or not known.issuperset(node.operands):
+        if isinstance(node, Host | Join) or not known.issuperset(node.operands):
             constant = False
         else:
             constant = all(_is_worth_it(graph, node, name) for name in node.results)

@@ -10,7 +10,7 @@ import numpy as np
 from tc.graph.ir.nodes import View
 from tc.graph.memory.plan import MemoryPlan
 from tc.graph.memory.storage import last_uses
-from tc.graph.run.execute import Arrays, Kernels, empty, result_of, step_of
+from tc.graph.run.execute import Arrays, Kernels, empty, part_of, result_of, step_of
 from tc.graph.run.kernels import compiled
 
 
@@ -38,12 +38,15 @@ class Allocating:
         arrays: Arrays = {**graph.constants, **inputs}
         held = 0
         for node, step, dead in zip(graph.nodes, self._steps, self._dead, strict=True):
-            for name in node.results:
-                if isinstance(node, View):
-                    continue
+            for name in () if isinstance(node, View) else node.results:
                 root = plan.storage.roots[name]
-                arrays[name] = empty(graph.values[name]) if root == name else arrays[plan.storage.in_place[name]]
-                held += arrays[name].nbytes if name in plan.offsets else 0
+                if root not in arrays:
+                    arrays[root] = empty(graph.values[root])
+                    held += arrays[root].nbytes if root in plan.offsets else 0
+                if name in plan.storage.starts:
+                    arrays[name] = part_of(arrays, plan, name)
+                elif name in plan.storage.in_place:
+                    arrays[name] = arrays[plan.storage.in_place[name]]
             self.peak = max(self.peak, held)
             step(arrays)
             for name in dead:

@@ -37,6 +37,32 @@ def view_of(array: np.ndarray, node: View, operand: Value, value: Value) -> np.n
     return _strided(first, shape, tuple(step * array.itemsize for step in steps))
 
 
+def lying(memory: np.ndarray, value: Value) -> np.ndarray:
+    """The array of a value that begins where these bytes do."""
+    shape, steps = numbers(value.shape, value.name), numbers(value.steps, value.name)
+    dtype = numpy_dtype(value.type)
+    if 0 in shape:
+        return np.empty(shape, dtype)
+    return _strided(
+        memory[: _span(value) * dtype.itemsize].view(dtype), shape, tuple(step * dtype.itemsize for step in steps)
+    )
+
+
+def laid(array: np.ndarray, value: Value) -> np.ndarray:
+    """The array with the strides of its value."""
+    if value.is_contiguous:
+        return array
+    memory = lying(np.zeros(_span(value) * array.itemsize, np.uint8), value)
+    memory[...] = array
+    return memory
+
+
+def _span(value: Value) -> int:
+    """How many elements lie from the first to the last, where no stride is negative."""
+    shape, steps = numbers(value.shape, value.name), numbers(value.steps, value.name)
+    return 1 + sum((extent - 1) * step for extent, step in zip(shape, steps, strict=True))
+
+
 def _flat(array: np.ndarray, value: Value) -> tuple[int, np.ndarray]:
     """All elements from the lowest in memory to the highest, and how far the lowest is from the first."""
     shape, steps = numbers(value.shape, value.name), numbers(value.steps, value.name)

@@ -8,8 +8,8 @@ import numpy as np
 
 from tc.base.types import ScalarType
 from tc.graph.ir.graph import Graph
-from tc.graph.ir.nodes import Call, Host, View
-from tc.graph.run.arrays import view_of
+from tc.graph.ir.nodes import Call, Host, Join, View
+from tc.graph.run.arrays import laid, view_of
 from tc.graph.run.comprehensions import comprehension_of
 from tc.runtime.frameworks.numpy_arrays import numpy_dtype
 
@@ -35,13 +35,17 @@ def evaluate(graph: Graph, inputs: Mapping[str, np.ndarray]) -> dict[str, np.nda
                 found = comprehension_of(node.program).reference(*(arrays[name] for name in node.operands))
                 made = found if isinstance(found, tuple) else (found,)
                 for name, array in zip(node.results, made, strict=True):
-                    arrays[name] = _rounded(array, graph.values[name].type)
+                    arrays[name] = laid(_rounded(array, graph.values[name].type), graph.values[name])
             case View():
                 arrays[node.result] = view_of(
                     arrays[node.operand], node, graph.values[node.operand], graph.values[node.result]
                 )
             case Host():
-                arrays |= zip(node.results, node.function([arrays[name] for name in node.operands]), strict=True)
+                for name, array in zip(node.results, node.function([arrays[n] for n in node.operands]), strict=True):
+                    arrays[name] = laid(array, graph.values[name])
+            case Join():
+                whole = np.concatenate([arrays[name] for name in node.operands], node.axis)
+                arrays[node.result] = laid(whole, graph.values[node.result])
     return {name: arrays[name] for name in graph.outputs}
 
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 
 import numpy as np
 
-from tc.graph.ir.nodes import Call, Host, Node, View
+from tc.graph.ir.nodes import Call, Host, Join, Node, View
 from tc.graph.memory.offsets import ALIGNMENT
 from tc.graph.memory.plan import MemoryPlan
-from tc.graph.run.arrays import numbers, view_of
+from tc.graph.run.arrays import lying, numbers, view_of
 from tc.graph.run.kernels import compiled
 from tc.runtime.frameworks.numpy_arrays import numpy_dtype
 
@@ -39,8 +39,10 @@ class Execution:
         self._fresh: Final = tuple(returned)
         # Views of what each call brings or allocates are made by each call; others lie in the arena, or are constant.
         varying = {name for name, root in roots.items() if root in returned or root in graph.inputs}
-        moved = [node for node in graph.nodes if not isinstance(node, View) or node.result in varying]
-        self._fixed: Final = [node for node in graph.nodes if isinstance(node, View) and node.result not in varying]
+        computed = [node for node in graph.nodes if not isinstance(node, Join)]
+        moved = [node for node in computed if not isinstance(node, View) or node.result in varying]
+        self._fixed: Final = [node for node in computed if isinstance(node, View) and node.result not in varying]
+        self._parts: Final = [name for name in plan.storage.starts if roots[name] in returned]
         self.kernels: Final = compiled(plan, target) if kernels is None else kernels
         self._steps: Final = [step_of(node, plan, self.kernels) for node in moved]
         self._lock: Final = threading.Lock()
@@ -53,6 +55,8 @@ class Execution:
         arrays = {**frame, **inputs}
         for name in self._fresh:
             arrays[name] = empty(graph.values[name])
+        for name in self._parts:
+            arrays[name] = part_of(arrays, self.plan, name)
         for step in self._steps:
             step(arrays)
         with self._lock:
@@ -69,15 +73,12 @@ class Execution:
         whole = np.empty(plan.arena + ALIGNMENT, np.uint8)
         start = -whole.ctypes.data % ALIGNMENT
         arrays: Arrays = dict(graph.constants)
-        returned = set(self._fresh)
-        for name, value in graph.values.items():
-            root = plan.storage.roots[name]
-            if root in plan.offsets and root not in returned and value.is_contiguous and name not in arrays:
-                shape = numbers(value.shape, name)
-                dtype = numpy_dtype(value.type)
-                begin = start + plan.offsets[root]
-                count = int(np.prod(shape, dtype=np.int64))
-                arrays[name] = whole[begin : begin + count * dtype.itemsize].view(dtype).reshape(shape)
+        placed = dict.fromkeys((*plan.offsets, *(name for node in graph.nodes for name in _written(node))))
+        for name in placed:
+            root, value = plan.storage.roots[name], graph.values[name]
+            if root in plan.offsets:
+                begin = start + plan.offsets[root] + plan.storage.starts.get(name, 0) * value.type.itemsize
+                arrays[name] = lying(whole[begin:], value)
         for node in self._fixed:
             arrays[node.result] = view_of(
                 arrays[node.operand], node, graph.values[node.operand], graph.values[node.result]
@@ -97,6 +98,8 @@ def step_of(node: Node, plan: MemoryPlan, kernels: Kernels) -> Step:
                 arrays[node.result] = view_of(arrays[node.operand], node, values[node.operand], values[node.result])
 
             return view
+        case Join():
+            return _nothing
         case Host():
 
             def host(arrays: Arrays) -> None:
@@ -107,6 +110,15 @@ def step_of(node: Node, plan: MemoryPlan, kernels: Kernels) -> Step:
             return host
         case _:
             assert_never(node)
+
+
+def _nothing(_arrays: Arrays) -> None:
+    """What a join does: its operands are in their places."""
+
+
+def _written(node: Node) -> tuple[str, ...]:
+    """The values of a node that are no views."""
+    return () if isinstance(node, View) else node.results
 
 
 def _call(kernel: Kernel, operands: tuple[str, ...], results: tuple[str, ...]) -> Step:
@@ -129,6 +141,13 @@ def result_of(plan: MemoryPlan, arrays: Arrays, name: str) -> np.ndarray:
     graph, root = plan.graph, plan.storage.roots[name]
     given = root in graph.inputs or root in graph.constants
     return arrays[name].copy() if given else arrays[name]
+
+
+def part_of(arrays: Arrays, plan: MemoryPlan, name: str) -> np.ndarray:
+    """The array of a value that lies in another one, whose array there is."""
+    value, root = plan.graph.values[name], arrays[plan.storage.roots[name]]
+    begin = plan.storage.starts[name] * value.type.itemsize
+    return lying(root.reshape(-1).view(np.uint8)[begin:], value)
 
 
 def empty(value: Value) -> np.ndarray:

@@ -14,6 +14,7 @@ from tc.language.program.specialization import ArraySpec
 
 if TYPE_CHECKING:
     from tc.dispatch.kernel import Kernel
+    from tc.graph.ir.graph import Graph
     from tc.graph.ir.values import Value
 
 
@@ -44,9 +45,16 @@ def wanted_of(plan: MemoryPlan, call: Call) -> Wanted:
     """The kernel of a call."""
     values, replaced = plan.graph.values, plan.storage.in_place
     arguments = dict(zip(call.operands, call.program.arguments, strict=True))
-    results = zip(call.program.results, call.results, strict=True)
+    results = list(zip(call.program.results, call.results, strict=True))
     in_place = tuple((own, arguments[replaced[name]]) for own, name in results if name in replaced)
-    return Wanted(comprehension_of(call.program), tuple(spec_of(values[name]) for name in call.operands), in_place)
+    specs = tuple(spec_of(values[name]) for name in call.operands)
+    return Wanted(comprehension_of(call.program), specs, in_place, layouts_of(plan.graph, call))
+
+
+def layouts_of(graph: Graph, call: Call) -> tuple[tuple[str, ArraySpec], ...]:
+    """The results that are not contiguous, by their names in the program."""
+    results = zip(call.program.results, call.results, strict=True)
+    return tuple((own, spec_of(graph.values[name])) for own, name in results if not graph.values[name].is_contiguous)
 
 
 def spec_of(value: Value) -> ArraySpec:

@@ -14,7 +14,7 @@ from tc.graph.memory.storage import may_replace
 from tc.graph.partition.costs import NO_RECORD, Place, Record
 from tc.graph.run.arrays import numbers
 from tc.graph.run.comprehensions import comprehension_of
-from tc.graph.run.kernels import spec_of
+from tc.graph.run.kernels import layouts_of, spec_of
 from tc.store.measured_machine import measured_machine
 from tc.store.wanted import shapes_text, threads_of
 from tc.targets.target import CudaTarget, Target
@@ -60,7 +60,7 @@ def forms_of(graph: Graph, call: Call) -> Iterator[Wanted]:
     """The kernels that a call may have: one that writes its result elsewhere, and those that write it in place."""
     comprehension = comprehension_of(call.program)
     specs = tuple(spec_of(graph.values[name]) for name in call.operands)
-    yield Wanted(comprehension, specs)
+    yield Wanted(comprehension, specs, out=layouts_of(graph, call))
     for name, argument in zip(call.operands, call.program.arguments, strict=True):
         if len(call.results) == 1 and call.operands.count(name) == 1 and may_replace(graph, call, name):
             yield Wanted(comprehension, specs, ((call.program.results[0], argument),))
