@@ -14,6 +14,7 @@ from tc.language.program.specialization import ArraySpec
 
 if TYPE_CHECKING:
     from tc.dispatch.kernel import Kernel
+    from tc.graph.ir.graph import Graph
     from tc.graph.ir.values import Value
 
 
