@@ -16,9 +16,9 @@ from tc.runtime.cuda.chosen_driver import cuda_driver
 from tc.runtime.cuda.cuda import synchronize_cuda
 from tc.runtime.cuda.cuda_driver import CudaDriver
 from tc.runtime.cuda.deferred_free import DEFERRED_FREE
-from tc.runtime.frameworks.numpy_arrays import numpy_dtype
 from tc.runtime.views.view import DEFAULT_STREAM, CudaMemory
 from tc.tuner.trial.cuda_clock import event_times
+from tc.tuner.trial.trial_memory import made_like
 
 Array = npt.NDArray[Any]
 
@@ -47,9 +47,11 @@ class CudaTrialMemory:
         assert isinstance(placed, DeviceGuarded)
         return placed.is_changed
 
-    def guarded(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> DeviceGuarded:
-        """A new C-contiguous array."""
-        return DeviceGuarded(self._driver, shape, dtype, None, self._device)
+    def guarded(
+        self, shape: tuple[int, ...], dtype: np.dtype[Any], strides: tuple[int, ...] | None = None
+    ) -> DeviceGuarded:
+        """A new array; ``strides``: in bytes, those of a C-contiguous one for None."""
+        return DeviceGuarded(self._driver, shape, dtype, strides, self._device)
 
     def finish(self) -> None:
         """Waits for all work, and raises what kernels found in their arguments."""
@@ -64,8 +66,7 @@ class CudaTrialMemory:
         for name in interface.results:
             if name in results:
                 continue
-            layout = kernel.layout(name)
-            made = results[name] = self.guarded(layout.shape, numpy_dtype(layout.type))
+            made = results[name] = self.guarded(*made_like(kernel.layout(name)))
             if name in firsts:
                 made.write(firsts[name])
         bound = bind(interface, arguments, results)

@@ -21,15 +21,28 @@ _LIBC: Final = ctypes.CDLL(None, use_errno=True)
 
 
 class GuardedArray:
-    """An array between inaccessible pages; it begins as poison, as does the rest of its last page."""
+    """An array between inaccessible pages; it begins as poison, as does the rest of its last page.
 
-    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-        self._size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    ``strides``: in bytes, those of a C-contiguous array for None.  What lies between elements is poison, too.
+    """
+
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], strides: tuple[int, ...] | None = None) -> None:
+        usual = tuple(step * dtype.itemsize for step in np.empty(shape, np.int8).strides)
+        steps = usual if strides is None or 0 in shape else strides
+        ends = [(extent - 1) * step for extent, step in zip(shape, steps, strict=True)]
+        first = -sum(end for end in ends if end < 0)
+        self._size = 0 if 0 in shape else first + sum(end for end in ends if end > 0) + dtype.itemsize
         pages = -(-max(self._size, 1) // _PAGE)
         self._memory = mmap.mmap(-1, pages * _PAGE + 2 * _GUARD)
         self._bytes = np.frombuffer(self._memory, np.uint8)
         self._bytes[_GUARD:-_GUARD] = _POISON
-        self.array: Array = self._bytes[_GUARD : _GUARD + self._size].view(dtype).reshape(shape)
+        # Not ``as_strided``, which knows no types but NumPy's own.
+        self.array: Array = np.ndarray(shape, dtype, self._bytes[_GUARD : _GUARD + self._size], first, steps)
+        self._between: Array = np.empty(0, np.int64)
+        if steps != usual:
+            inside = np.zeros(self._size, np.bool_)
+            np.ndarray((*shape, dtype.itemsize), np.bool_, inside, first, (*steps, 1))[...] = True
+            self._between = np.flatnonzero(~inside)
         for first in (0, _GUARD + pages * _PAGE):
             address = self._bytes.ctypes.data + first
             if _LIBC.mprotect(ctypes.c_void_p(address), ctypes.c_size_t(_GUARD), _PROT_NONE):
@@ -50,5 +63,6 @@ class GuardedArray:
 
     @property
     def is_intact(self) -> bool:
-        """Whether what follows the array still is poison."""
-        return bool((self._bytes[_GUARD + self._size : -_GUARD] == _POISON).all())
+        """Whether what follows the array, and lies between its elements, still is poison."""
+        between = self._bytes[_GUARD : _GUARD + self._size][self._between]
+        return bool((self._bytes[_GUARD + self._size : -_GUARD] == _POISON).all() and (between == _POISON).all())

@@ -36,7 +36,7 @@ from tc.tuner.trial.messages import (
 )
 from tc.tuner.trial.task import Task
 from tc.tuner.trial.trial_arrays import first_elements, kept_arrays
-from tc.tuner.trial.trial_memory import Guarded, HostTrialMemory, TrialMemory, trial_memory_of
+from tc.tuner.trial.trial_memory import Guarded, HostTrialMemory, TrialMemory, made_like, trial_memory_of
 from tc.tuner.trial.trial_outcome import Failed, FailureKind
 
 Array = npt.NDArray[Any]
@@ -141,7 +141,7 @@ class MeasureHandler:
         guarded: dict[str, Guarded] = {}
         for name in interface.results:
             layout = kernel.layout(name).at(sizes)
-            guarded[name] = self._memory.guarded(layout.shape, numpy_dtype(layout.type))
+            guarded[name] = self._memory.guarded(*made_like(layout))
             first = given.get(shared.get(name, name))
             if first is not None:
                 guarded[name].write(first_elements(first, layout.shape))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from tc.dispatch.kernel import Kernel
+from tc.language.program.specialization import Layout
+from tc.runtime.frameworks.numpy_arrays import numpy_dtype
 from tc.targets.target import CudaTarget, Target
 from tc.tuner.trial.guarded import GuardedArray
 
@@ -46,8 +48,8 @@ class TrialMemory(Protocol):
     def is_changed(self, placed: object, /) -> bool:
         """Whether an array that was placed, or the memory around it, was overwritten unhindered."""
 
-    def guarded(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Guarded:
-        """A new C-contiguous array."""
+    def guarded(self, shape: tuple[int, ...], dtype: np.dtype[Any], strides: tuple[int, ...] | None = None) -> Guarded:
+        """A new array; ``strides``: in bytes, those of a C-contiguous one for None."""
 
     def finish(self) -> None:
         """Waits for all work, and raises what kernels found in their arguments."""
@@ -66,6 +68,22 @@ class TrialMemory(Protocol):
         """Of one call now."""
 
 
+# Shape, type and strides in bytes.
+Made: TypeAlias = tuple[tuple[int, ...], "np.dtype[Any]", tuple[int, ...]]
+
+
+def made_like(layout: Layout) -> Made:
+    """What a new array of such a layout is made from."""
+    dtype = numpy_dtype(layout.type)
+    return layout.shape, dtype, tuple(stride * dtype.itemsize for stride in layout.strides)
+
+
+def strided_results(kernel: Kernel) -> dict[str, Made]:
+    """The results that calls pass, by name, since they are not contiguous; without those in place of arguments."""
+    shared = dict(kernel.signature.aliases)
+    return {name: made_like(kernel.layout(name)) for name, _ in kernel.signature.results if name not in shared}
+
+
 class HostTrialMemory:
     """Host memory; arrays that stay on disk are read-only, so that a write to them traps."""
 
@@ -79,9 +97,11 @@ class HostTrialMemory:
         """Whether an array that was placed, or the memory around it, was overwritten unhindered."""
         return False
 
-    def guarded(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> GuardedArray:
-        """A new C-contiguous array."""
-        return GuardedArray(shape, dtype)
+    def guarded(
+        self, shape: tuple[int, ...], dtype: np.dtype[Any], strides: tuple[int, ...] | None = None
+    ) -> GuardedArray:
+        """A new array; ``strides``: in bytes, those of a C-contiguous one for None."""
+        return GuardedArray(shape, dtype, strides)
 
     def finish(self) -> None:
         """Calls have ended when they return."""
@@ -89,8 +109,9 @@ class HostTrialMemory:
     def call_of(
         self, kernel: Kernel, arguments: Sequence[object], firsts: Mapping[str, Array], placed: Mapping[str, object]
     ) -> Callable[[], object]:
-        """Other results are allocated by every call, as users do."""
-        given = {**{name: array.copy() for name, array in firsts.items()}, **placed}
+        """Other results are allocated by every call, as users do, unless they have strides."""
+        apart = {name: self.guarded(*layout).given for name, layout in strided_results(kernel).items()}
+        given = {**apart, **{name: array.copy() for name, array in firsts.items()}, **placed}
         # Calls with a mapping are not repeated as quickly.
         several = tuple(given.get(name) for name in kernel.executable.convention.interface.results)
         out = several if len(several) > 1 else several[0]

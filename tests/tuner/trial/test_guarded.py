@@ -27,6 +27,18 @@ def test_the_rest_of_the_last_page_is_watched() -> None:
     assert not guarded.is_intact
 
 
+@pytest.mark.parametrize("strides", [(40, 4), (-40, 4), (4, 12), (12, 4), (0, 0)])
+def test_what_lies_between_elements_is_watched(strides: tuple[int, int]) -> None:
+    shape = (5, 3) if strides != (0, 0) else (1, 1)
+    guarded = GuardedArray(shape, np.dtype(np.float32), strides)
+    guarded.write(np.ones(shape, np.float32))
+    assert guarded.array.strides == strides
+    assert guarded.is_intact
+    if strides[0] in (40, -40):
+        np.lib.stride_tricks.as_strided(guarded.array, (5, 4), strides)[2, 3] = 0
+        assert not guarded.is_intact
+
+
 @pytest.mark.parametrize("offset", [-1, 4096, 1 << 19, -(1 << 19)])
 def test_what_is_farther_away_stops_the_process(offset: int) -> None:
     program = f"""

@@ -89,3 +89,23 @@ def test_results_are_those_of_separate_arrays() -> None:
     step.compile(a, b, in_place={"C": "A"})(a, b, out=(a, other))
     np.testing.assert_array_equal(a, apart[0])
     np.testing.assert_array_equal(other, apart[1])
+
+
+def test_results_with_strides_are_checked_and_timed(tmp_path: Path) -> None:
+    rows = ArraySpec((9, 7), tc.ScalarType.FLOAT32)
+    wide = ArraySpec((9, 7), tc.ScalarType.FLOAT32, (20, 1))
+    signature = Signature((("A", rows),), results=(("C", wide),))
+    text = "def twice(float(M,N) A) -> (C, D) {{ C(i,j) = {factor} * A(i,j)  D(i,j) = A(i,j) - 1 }}"
+    task = Task(text.format(factor=2), "twice", signature, str(CPU))
+    program = parse_task(task)
+    calls = specialized_calls(task, program)
+    keep_calls(calls, random_arrays(program, calls[0], 0), {}, tmp_path)
+    handler = MeasureHandler()
+    assert handler.answer(Prepare(task, str(tmp_path), 0), b"") == (Done(), b"")
+    answer, _ = handler.answer(Check("slot"), packed(task))
+    assert isinstance(answer, Checked)
+    answer, _ = handler.answer(Time("slot", 0.01, math.inf), b"")
+    assert isinstance(answer, Timed)
+    answer, _ = handler.answer(Check("slot"), packed(replace(task, text=text.format(factor=3))))
+    assert isinstance(answer, Failed)
+    assert answer.kind is FailureKind.WRONG
