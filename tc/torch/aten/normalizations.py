@@ -6,13 +6,13 @@ Results that nothing uses are not computed.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 import torch
 
-from tc.base.types import ScalarType, computation_type
+from tc.base.types import computation_type
 from tc.graph.ir.values import Value
 from tc.graph.operators.neural.normalizations import Normalization, inverse_deviation, normalized, softmax
 from tc.graph.operators.pointwise import cast, pointwise
