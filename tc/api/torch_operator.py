@@ -54,8 +54,11 @@ class Definition(Protocol):
         """Itself, its gradient by the arguments named (``only``: by some of them), and what these share."""
 
 
-def torch_operator(definition: Definition, qualified: str) -> Any:
-    """The operator ``ns::name``; OptionsError for other names, those that are taken, and results that come in."""
+def torch_operator(definition: Definition, qualified: str, *, differentiable: bool = True) -> Any:
+    """The operator ``ns::name``; OptionsError for other names, those that are taken, and results that come in.
+
+    ``differentiable``: its gradient is derived, if it has one.
+    """
     found = _NAME.fullmatch(qualified)
     if found is None:
         raise OptionsError(f"an operator of PyTorch is named as in 'ns::name', got {qualified!r}")
@@ -67,8 +70,26 @@ def torch_operator(definition: Definition, qualified: str) -> Any:
             f"{definition.interface.name} changes results that come in, and operators change nothing; begin its "
             "results with `=` or `+=!`"
         )
-    _Operator(definition, namespace, name).register()
+    if differentiable:
+        _Operator(definition, namespace, name).register()
+    else:
+        _opaque(definition, namespace, name)
     return getattr(getattr(torch.ops, namespace), name)
+
+
+@frozen
+class Registered:
+    """What an operator was made of: ``whole`` gives all results, ``plain`` those that come before what a gradient takes.
+    """
+
+    whole: Definition
+    plain: Definition
+
+
+@functools.cache
+def registered() -> dict[Any, Registered]:
+    """By operator of PyTorch, what it was made of; operators stay as long as the process does."""
+    return {}
 
 
 @functools.cache
@@ -99,7 +120,7 @@ class _Operator:
             _opaque(forward, self.namespace, self.name)
             self.differentiable(self.name, forward.interface.results, kept)
             return
-        inner = _opaque(forward, self.namespace, f"{self.name}_forward")
+        inner = _opaque(forward, self.namespace, f"{self.name}_forward", self.definition)
         self.differentiable(f"{self.name}_forward", forward.interface.results, kept)
 
         def composed(*arguments: Value) -> Value:
@@ -177,7 +198,9 @@ def _floating(interface: Interface) -> tuple[str, ...]:
     return interface.floating if has_gradients else ()
 
 
-def _opaque(definition: Definition, namespace: str, name: str) -> Callable[..., Value]:
+def _opaque(
+    definition: Definition, namespace: str, name: str, plain: Definition | None = None
+) -> Callable[..., Value]:
     """Registers an operator that PyTorch does not look into, with its shapes and its batches."""
     qualified, library = f"{namespace}::{name}", _library(namespace)
     library.define(f"{name}{_schema(definition.interface)}")  # type: ignore[no-untyped-call]
@@ -195,6 +218,7 @@ def _opaque(definition: Definition, namespace: str, name: str) -> Callable[..., 
     torch.library.register_fake(qualified, fake, lib=library)
     operator: Callable[..., Value] = getattr(getattr(torch.ops, namespace), name)
     _batched(operator, len(definition.interface.results), namespace, name)
+    registered()[operator.default] = Registered(definition, plain or definition)  # type: ignore[attr-defined]
     return operator
 
 

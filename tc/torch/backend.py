@@ -17,10 +17,13 @@ from torch._functorch.partitioners import min_cut_rematerialization_partition
 
 from tc.torch.aten import RULES
 from tc.torch.compiled import Compiled
+from tc.torch.comprehensions import rules_of_comprehensions
 from tc.torch.decompositions import decompositions
 from tc.torch.fx.claims import Claims, is_whole, partitioned
 from tc.torch.fx.importer import place_of
+from tc.torch.fx.operation import Rules
 from tc.torch.options import Options, options_of
+from tc.torch.recurrences import with_whole_recurrences
 from tc.torch.report import Part, Report
 
 
@@ -42,6 +45,7 @@ def backend(
 
         return compile
 
+    trains = torch.is_grad_enabled() and any(isinstance(x, torch.Tensor) and x.requires_grad for x in inputs)
     made = aot_autograd(
         fw_compiler=compiler("forward"),
         bw_compiler=compiler("backward"),
@@ -49,17 +53,18 @@ def backend(
         decompositions=decompositions(),
         partition_fn=min_cut_rematerialization_partition,
     )
-    result: Callable[..., Any] = made(module, inputs)
+    result: Callable[..., Any] = made(with_whole_recurrences(module, trains=trains), inputs)
     return result
 
 
 def _compiled(module: fx.GraphModule, kind: str, options: Options, report: Report) -> Callable[..., Any]:
     """The module with kernels of ours for all that is claimed."""
-    claims = Claims(RULES)
+    rules = {**RULES, **rules_of_comprehensions()}
+    claims = Claims(rules)
     part = Part(kind, sum(node.op == "call_function" for node in module.graph.nodes))
     report.parts.append(part)
     if is_whole(module, claims):
-        made = _made(module, part, options, report)
+        made = _made(module, rules, part, options, report)
         part.compiled.append(made)
         return made
     for node, reason in claims.left.items():
@@ -68,15 +73,15 @@ def _compiled(module: fx.GraphModule, kind: str, options: Options, report: Repor
     fused, names = partitioned(module, claims)
     for name in names:
         own = getattr(fused, name)
-        made = _made(own, part, options, report)
+        made = _made(own, rules, part, options, report)
         part.compiled.append(made)
         setattr(fused, name, _Submodule(made))
     fused.recompile()
     return fused
 
 
-def _made(module: fx.GraphModule, part: Part, options: Options, report: Report) -> Compiled:
-    return Compiled(module, RULES, options.settings, lambda why: part.fails(why, options.fallback), timed=report.timed)
+def _made(module: fx.GraphModule, rules: Rules, part: Part, options: Options, report: Report) -> Compiled:
+    return Compiled(module, rules, options.settings, lambda why: part.fails(why, options.fallback), timed=report.timed)
 
 
 class _Submodule(torch.nn.Module):

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from tc.base.frozen import frozen
 from tc.graph.ir.builder import Builder
 from tc.graph.ir.values import Value
 from tc.graph.operators.texts import access, definition, iterators, parameter, sizes
+
+# That parts do not overlap is proven of all pairs of them.
+MOST_PARTS: Final = 32
 
 
 @frozen
@@ -31,5 +35,10 @@ class Concatenated:
 
 
 def concatenated(builder: Builder, operands: Sequence[Value], axis: int) -> Value:
-    """The operands along an axis; a single one is itself."""
-    return operands[0] if len(operands) == 1 else builder.apply(Concatenated(axis), *operands)
+    """The operands along an axis; a single one is itself.  Many are first concatenated to some, which takes a copy."""
+    if len(operands) == 1:
+        return operands[0]
+    if len(operands) <= MOST_PARTS:
+        return builder.apply(Concatenated(axis), *operands)
+    starts = range(0, len(operands), MOST_PARTS)
+    return concatenated(builder, [concatenated(builder, operands[at : at + MOST_PARTS], axis) for at in starts], axis)

@@ -10,7 +10,7 @@ from tc.graph.ir.nodes import Call, View
 from tc.graph.ir.sizes import Dimension, elements
 from tc.graph.ir.values import Value
 from tc.graph.ir.views import Expand, Permute, Reinterpret, Reshape, Slice
-from tc.graph.operators.joining import Concatenated
+from tc.graph.operators.joining import MOST_PARTS, Concatenated
 from tc.graph.operators.pointwise import Pointwise
 from tc.graph.rewrite.pattern import Any, Looked, Made, Match
 from tc.graph.rewrite.rule import Rule, always
@@ -143,7 +143,7 @@ def _flattened(builder: Builder, match: Match) -> Value | None:
             changed = True
         else:
             found.append(match.net.value(name))
-    return builder.apply(call.operator, *found) if changed and len(found) <= _MOST_PARTS else None
+    return builder.apply(call.operator, *found) if changed and len(found) <= MOST_PARTS else None
 
 
 def _rejoined(_builder: Builder, match: Match) -> Value | None:
@@ -179,7 +179,6 @@ def _has_elements(match: Match) -> bool:
     return elements(match.result.shape) != 0
 
 
-_MOST_PARTS: Final = 64
 _ZERO: Final[Dimension] = 0
 _Make = Callable[[Builder, Match], "Value | None"]
 
