@@ -3,15 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch._decomp import core_aten_decompositions
 
-aten = torch.ops.aten
+aten: Final = torch.ops.aten
+
+# What rules take whole: what moves elements by affine rules is decomposed to tensors of indices.
+WHOLE: Final = (
+    aten.tril.default,
+    aten.triu.default,
+    aten.roll.default,
+    aten.im2col.default,
+    aten.col2im.default,
+    aten.unfold_backward.default,
+    aten.reflection_pad1d.default,
+    aten.reflection_pad2d.default,
+    aten.reflection_pad3d.default,
+    aten.reflection_pad1d_backward.default,
+    aten.reflection_pad2d_backward.default,
+    aten.reflection_pad3d_backward.default,
+    aten.replication_pad1d.default,
+    aten.replication_pad2d.default,
+    aten.replication_pad3d.default,
+)
 
 
 def decompositions() -> Mapping[Any, Callable[..., Any]]:
     """By operator, the function that computes it by others."""
     found: dict[Any, Callable[..., Any]] = dict(core_aten_decompositions())
+    for operator in WHOLE:
+        found.pop(operator, None)
     return found
