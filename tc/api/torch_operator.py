@@ -79,8 +79,7 @@ def torch_operator(definition: Definition, qualified: str, *, differentiable: bo
 
 @frozen
 class Registered:
-    """What an operator was made of: ``whole`` gives all results, ``plain`` those that come before what a gradient takes.
-    """
+    """What an operator was made of: ``whole`` gives all results, ``plain`` those that come before what a gradient takes."""
 
     whole: Definition
     plain: Definition
@@ -198,9 +197,7 @@ def _floating(interface: Interface) -> tuple[str, ...]:
     return interface.floating if has_gradients else ()
 
 
-def _opaque(
-    definition: Definition, namespace: str, name: str, plain: Definition | None = None
-) -> Callable[..., Value]:
+def _opaque(definition: Definition, namespace: str, name: str, plain: Definition | None = None) -> Callable[..., Value]:
     """Registers an operator that PyTorch does not look into, with its shapes and its batches."""
     qualified, library = f"{namespace}::{name}", _library(namespace)
     library.define(f"{name}{_schema(definition.interface)}")  # type: ignore[no-untyped-call]

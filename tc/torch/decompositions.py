@@ -10,13 +10,28 @@ from torch._decomp import core_aten_decompositions
 
 aten: Final = torch.ops.aten
 
-# What rules take whole: products, which would be sums of what is computed apart, and attention, whose gradient needs
-# what its decomposition does not give.
+# What rules take whole: products, which would be sums of what is computed apart; attention, whose gradient needs what
+# its decomposition does not give; what moves elements by affine rules, which would become tensors of indices.
 WHOLE: Final = (
     aten.mv.default,
     aten.dot.default,
     aten.baddbmm.default,
     aten._scaled_dot_product_flash_attention_for_cpu.default,
+    aten.tril.default,
+    aten.triu.default,
+    aten.roll.default,
+    aten.im2col.default,
+    aten.col2im.default,
+    aten.unfold_backward.default,
+    aten.reflection_pad1d.default,
+    aten.reflection_pad2d.default,
+    aten.reflection_pad3d.default,
+    aten.reflection_pad1d_backward.default,
+    aten.reflection_pad2d_backward.default,
+    aten.reflection_pad3d_backward.default,
+    aten.replication_pad1d.default,
+    aten.replication_pad2d.default,
+    aten.replication_pad3d.default,
 )
 
 

@@ -29,7 +29,6 @@ def with_whole_recurrences(module: fx.GraphModule, *, trains: bool) -> fx.GraphM
     return module
 
 
-
 def _layers(kind: str) -> Callable[..., Any]:
     """The function of all layers, with the arguments of PyTorch's."""
 

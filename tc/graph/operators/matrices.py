@@ -28,18 +28,18 @@ def identity_like(builder: Builder, operand: Value, diagonal: int, type: ScalarT
     return found
 
 
-def triangle(builder: Builder, operand: Value, diagonal: Value | None, *, upper: bool) -> Value:
+def triangle(builder: Builder, operand: Value, diagonal: Value | int, *, upper: bool) -> Value:
     """The last two dimensions on and above a diagonal, or on and below it, and zeros elsewhere.
 
-    ``diagonal``: its number, 0 for the main one and greater above it, as a tensor of one element; None for 0.
+    ``diagonal``: its number, 0 for the main one and greater above it; it may be a tensor of one element.
     """
     names = iterators(len(operand.shape))
     row, column = names[-2:]
     parameters, operands = [declared(operand, "X")], [operand]
-    if diagonal is not None:
+    if isinstance(diagonal, Value):
         parameters.append(parameter(diagonal.type, [], "K"))
         operands.append(builder.reshape(diagonal, ()))
-    kept = f"{column} - {row} {'>=' if upper else '<='} {'0' if diagonal is None else 'K'}"
+    kept = f"{column} - {row} {'>=' if upper else '<='} {'K' if isinstance(diagonal, Value) else diagonal}"
     zero = literal(0, operand.type)
     statement = f"{access('Y', names)} = {kept} ? {access('X', names)} : {zero}"
     (found,) = builder.call(definition("triu" if upper else "tril", parameters, ["Y"], [statement]), *operands)

@@ -53,6 +53,17 @@ def _keys(builder: Builder, operand: Value, descending: bool) -> Value:
     return pointwise(builder, "keys", f"{ones} - {key}" if descending else key, [bits], bits.type)
 
 
+def ordered(builder: Builder, operand: Value) -> Value:
+    """Integers in the order of the elements, in which NaN is greater than infinity, and truth greater than falsehood."""
+    if operand.type is ScalarType.BOOL:
+        return cast(builder, operand, ScalarType.UINT8)
+    if not operand.type.is_floating:
+        return operand
+    keys = _keys(builder, operand, descending=False)
+    greatest = literal(keys.type.maximum, keys.type)
+    return pointwise(builder, "ordered", f"{{0}} == {{0}} ? {{1}} : {greatest}", [operand, keys], keys.type)
+
+
 def _pass(builder: Builder, keys: Value, order: Value) -> tuple[Value, Value]:
     """The keys without their last digit, in its order, and what comes with them."""
     digits = 1 << _BITS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tc.base.types import ScalarType
 from tc.graph.ir.builder import Builder
 from tc.graph.ir.values import Value
 from tc.graph.operators.texts import access, declared, definition, iterators, parameter, sizes
@@ -30,6 +31,44 @@ def scanned(
     name = {"+=!": "cumsum", "*=!": "cumprod"}.get(operator, "scan")
     result = parameter(operand.type, extents, "Y")
     (found,) = builder.call(definition(name, [declared(operand, "X")], [result], [statement]), operand)
+    return found
+
+
+def scanned_with_places(builder: Builder, operand: Value, axis: int, operator: str) -> tuple[Value, ...]:
+    """The greatest element so far along an axis, or the least by ``min=!``, and the last place that has it.
+
+    From the first NaN on, it is NaN.
+    """
+    names, extents = iterators(len(operand.shape)), sizes(len(operand.shape))
+    place, ranges = names[axis], f"{names[axis]} in 0:{extents[axis]}, j in 0:{names[axis]} + 1"
+    term, found = (access(letter, [*names[:axis], "j", *names[axis + 1 :]]) for letter in "XY")
+    statements = [
+        f"{access('Y', names)} {operator} {term} where {ranges}",
+        f"{access('I', names)} max=! {term} == {found} || {term} != {term} ? int64(j) : 0 where {ranges}",
+    ]
+    text = definition(
+        f"cum{operator[:3]}", [declared(operand, "X")], ["Y", f"int64({','.join(extents)}) I"], statements
+    )
+    return builder.call(text, operand)
+
+
+def log_sum_scanned(builder: Builder, operand: Value, axis: int) -> Value:
+    """The logarithm of the running sum of exponentials along an axis that has elements, carried in float64."""
+    names, extents = iterators(len(operand.shape)), sizes(len(operand.shape))
+    wide = ScalarType.FLOAT64
+
+    def at(letter: str, place: str) -> str:
+        return access(letter, [*names[:axis], place, *names[axis + 1 :]])
+
+    both = f"p = {at('S', 't - 1')}, q = {wide}({at('X', 't')})"
+    # Two equal infinities have no difference.
+    more = "p == q ? p + 0.6931471805599453 : max(p, q) + log1p(exp(min(p, q) - max(p, q)))"
+    statements = [
+        f"{at('S', '0')} = {wide}({at('X', '0')})",
+        f"for t in 1:{extents[axis]} {{ {at('S', 't')} = {more} where {both} }}",
+        f"{access('Y', names)} = {operand.type}({access('S', names)})",
+    ]
+    (found,) = builder.call(definition("logcumsumexp", [declared(operand, "X")], ["Y"], statements), operand)
     return found
 
 

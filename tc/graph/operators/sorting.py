@@ -1,6 +1,6 @@
 """The greatest or the least elements along an axis, in order.
 
-Of equal elements the first comes first.  NaN counts as infinity.
+Of equal elements the first comes first.  NaN counts as infinity by ``top``, and is greater by ``first_sorted``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from tc.base.types import ScalarType
 from tc.graph.ir.builder import Builder
 from tc.graph.ir.values import Value
 from tc.graph.operators.gathers import gathered_elements
-from tc.graph.operators.radix import argsorted
+from tc.graph.operators.radix import argsorted, ordered
 from tc.graph.operators.texts import access, declared, definition, iterators, literal, sizes
 
 T = TypeVar("T")
@@ -46,6 +46,41 @@ def top(builder: Builder, operand: Value, count: int, axis: int, *, largest: boo
     ]
     name = "largest" if largest else "smallest"
     return builder.call(definition(name, [declared(operand, "X")], ["Y", "I"], statements), operand)
+
+
+def first_sorted(builder: Builder, operand: Value, count: int, axis: int, *, largest: bool) -> tuple[Value, Value]:
+    """The first elements in descending order, or in ascending order, and their indices; NaN is the greatest."""
+    if operand.type.is_integer:
+        values, indices = top(builder, operand, count, axis, largest=largest)
+        return values, indices
+    _, indices = top(builder, ordered(builder, operand), count, axis, largest=largest)
+    return gathered_elements(builder, operand, indices, axis, wraps=False), indices
+
+
+def median(builder: Builder, operand: Value, axis: int, *, ignores_nan: bool) -> tuple[Value, Value]:
+    """The middle element along an axis that has elements, the lesser of two, and its index; the axis has one.
+
+    NaN is the median where there is one; ``ignores_nan``: only where there is nothing else.
+    """
+    rank = len(operand.shape)
+    names, extents = iterators(rank), sizes(rank)
+    _, order = first_sorted(builder, operand, int(operand.shape[axis]), axis, largest=False)  # type: ignore[arg-type]
+    one = _along(names, axis, "r")
+    kept = [name for at, name in enumerate(names) if at != axis]
+    count, place, index = (access(letter, kept) for letter in "CPJ")
+    # The first NaN comes after all numbers.
+    found = f"max({count} - 1, 0) / 2" if ignores_nan else f"{count} < {extents[axis]} ? {count} : ({count} - 1) / 2"
+    element = access("X", names)
+    statements = [
+        f"{count} +=! int32({element} == {element})",
+        f"{place} = {found}",
+        f"{index} = {access('O', _along(names, axis, place))}",
+        f"{access('I', one)} = {index} where r in 0:1",
+        f"{access('Y', one)} = {access('X', _along(names, axis, index))} where r in 0:1",
+    ]
+    parameters = [declared(operand, "X"), declared(order, "O")]
+    values, indices = builder.call(definition("median", parameters, ["Y", "I"], statements), operand, order)
+    return values, indices
 
 
 def _along(names: Sequence[T], axis: int, other: T) -> list[T]:

@@ -13,11 +13,14 @@ from tc.torch.aten import (
     elementwise,
     factories,
     indexing,
+    layout,
     normalizations,
     pooling,
     products,
     reductions,
+    scans,
     scatters,
+    sorting,
     views,
 )
 from tc.torch.fx.operation import Rule
@@ -29,11 +32,14 @@ _FAMILIES: Final = (
     elementwise,
     factories,
     indexing,
+    layout,
     normalizations,
     pooling,
     products,
     reductions,
+    scans,
     scatters,
+    sorting,
     views,
 )
 RULES: Final[Mapping[Any, Rule]] = MappingProxyType(

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from tc.base.types import ScalarType
+from tc.graph.ir.sizes import Shape
 from tc.graph.ir.values import Value
 from tc.graph.operators.texts import definition, literal
 from tc.torch.fx.operation import Operation, Rule, Rules, UnclaimedError, extents
@@ -19,11 +20,11 @@ aten: Final = torch.ops.aten
 _MOST_KEPT: Final = 1 << 16
 
 
-def filled(operation: Operation, shape: tuple[int, ...], number: Any) -> Value:
-    """A tensor of the type of the result with all elements equal; they share their memory."""
+def filled(operation: Operation, shape: Shape, number: Any, type: ScalarType | None = None) -> Value:
+    """A tensor with all elements equal, which share their memory; ``type``: that of the result by default."""
     if not isinstance(number, bool | int | float):
         raise UnclaimedError(f"takes {number!r} as a number")
-    constant = operation.builder.constant(array_as(number, operation.type), "number")
+    constant = operation.builder.constant(array_as(number, operation.type if type is None else type), "number")
     return operation.builder.expand(constant, shape)
 
 

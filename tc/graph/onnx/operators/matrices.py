@@ -48,7 +48,7 @@ def _triangle(operation: Operation) -> Sequence[Value]:
     if len(operand.shape) < 2:
         raise operation.error(f"Trilu takes matrices, got {len(operand.shape)} dimensions")
     upper = bool(operation.integer("upper", 1))
-    return [triangle(operation.builder, operand, operation.optional(1), upper=upper)]
+    return [triangle(operation.builder, operand, operation.optional(1) or 0, upper=upper)]
 
 
 def _tile(operation: Operation) -> Sequence[Value]:

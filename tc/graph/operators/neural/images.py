@@ -10,7 +10,7 @@ from tc.graph.ir.sizes import Dimension
 from tc.graph.ir.values import Value
 from tc.graph.operators.extents import extents_of
 from tc.graph.operators.neural.windows import Windows, where
-from tc.graph.operators.texts import access, definition, parameter
+from tc.graph.operators.texts import access, definition, literal, parameter
 
 
 def depth_to_space(builder: Builder, x: Value, block: int, *, channels_first: bool) -> Value:
@@ -35,6 +35,28 @@ def space_to_depth(builder: Builder, x: Value, block: int, *, channels_first: bo
     statement = f"Y(n, {order}, h, w) = X(n, c, {block} * h + i, {block} * w + j){where(ranges)}"
     text = definition("space_to_depth", [parameter(x.type, ["N", "C", "H", "W"], "X")], ["Y"], [statement])
     return builder.reshape(builder.call(text, x)[0], (count, channels * block * block, height // block, width // block))
+
+
+def image_to_columns(builder: Builder, x: Value, windows: Windows, counts: Sequence[int]) -> Value:
+    """The elements of windows, zeros outside: (N, C, ...) becomes (N, C * kernel, windows).
+
+    ``counts``: how many windows there are along each axis.
+    """
+    at = ["n", "c", *windows.elements, *windows.places]
+    ranges = [f"{place} in 0:{count}" for place, count in zip(windows.places, counts, strict=True)]
+    ranges += [f"{k} in 0:{extent}" for k, extent in zip(windows.elements, windows.kernel, strict=True)]
+    inside = [
+        clause
+        for window, position, size in zip(windows.axes, windows.positions, windows.sizes, strict=True)
+        for clause in (f"{position} >= 0", f"{position} < {size}")
+        if window.padded
+    ]
+    read = access("X", ["n", "c", *windows.positions])
+    value = f"{' && '.join(inside)} ? {read} : {literal(0, x.type)}" if inside else read
+    statement = f"{access('Y', at)} = {value}{where(ranges)}"
+    text = definition("im2col", [parameter(x.type, ["N", "C", *windows.sizes], "X")], ["Y"], [statement])
+    (found,) = builder.call(text, x)
+    return builder.reshape(found, (x.shape[0], x.shape[1] * math.prod(windows.kernel), math.prod(counts)))
 
 
 def columns_to_image(

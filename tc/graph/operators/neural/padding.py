@@ -59,6 +59,39 @@ def padded(
     return builder.call(text, *operands, *more.operands)[0]
 
 
+def padded_gradient(builder: Builder, gradient: Value, before: Sequence[int], after: Sequence[int], mode: str) -> Value:
+    """The adjoint of ``padded`` by ``edge`` or ``reflect``: each element gets what its repetitions have.
+
+    No element comes more than once on one side by ``reflect``.
+    """
+    less = [[max(-amount, 0) for amount in amounts] for amounts in (before, after)]
+    found = padded(builder, gradient, *less)  # what was cropped gets nothing
+    for axis, (first, last) in enumerate(zip(before, after, strict=True)):
+        if first > 0 or last > 0:
+            found = _folded(builder, found, axis, max(first, 0), max(last, 0), mode)
+    return found
+
+
+def _folded(builder: Builder, gradient: Value, axis: int, first: int, last: int, mode: str) -> Value:
+    """The adjoint along one axis."""
+    names = iterators(len(gradient.shape))
+    size = f"({sizes(len(names))[axis]} - {first + last})"
+
+    def along(name: str, place: str) -> str:
+        return access(name, [place if at == axis else other for at, other in enumerate(names)])
+
+    i = names[axis]
+    ahead, behind = (f"{first} - {i}", f"{size} - 2 - {i}") if mode == "reflect" else ("0", f"{size} - 1")
+    statements = [f"{along('Y', i)} = {along('G', f'{i} + {first}')} where {i} in 0:{size}"]
+    if first:
+        statements.append(f"{along('Y', ahead)} += {along('G', i)} where {i} in 0:{first}")
+    if last:
+        read = along("G", f"{i} + {size} + {first}")
+        statements.append(f"{along('Y', behind)} += {read} where {i} in 0:{last}")
+    text = definition("pad_gradient", [parameter(gradient.type, sizes(len(names)), "G")], ["Y"], statements)
+    return builder.call(text, gradient)[0]
+
+
 @frozen
 class _Axis:
     """One axis: its iterator and its size, and how many elements come before and after it, as texts."""

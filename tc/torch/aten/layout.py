@@ -1,0 +1,243 @@
+"""Operators that move elements by affine rules: reversed, repeated, padded, diagonals, windows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+import torch
+
+from tc.base.types import ScalarType
+from tc.graph.ir.values import Value
+from tc.graph.operators.joining import concatenated
+from tc.graph.operators.matrices import tiled, triangle
+from tc.graph.operators.neural.images import columns_to_image, image_to_columns
+from tc.graph.operators.neural.padding import padded, padded_gradient
+from tc.graph.operators.neural.windows import Windows, explicit_window, spatial_sizes
+from tc.graph.operators.patches import (
+    diagonal,
+    flagged_first,
+    strided,
+    tensor_of_one,
+    windows_along,
+    windows_summed,
+    with_diagonal,
+    with_flagged,
+    with_slice,
+)
+from tc.graph.operators.pointwise import cast, pointwise
+from tc.torch.aten.views import bounds, sliced
+from tc.torch.fx.operation import Operation, Rule, Rules, UnclaimedError, extents
+from tc.torch.fx.types import array_as
+
+aten: Final = torch.ops.aten
+
+
+def _flipped(operation: Operation) -> Value:
+    own = operation.value("self")
+    rank = len(own.shape)
+    axes = {axis % rank for axis in operation.integers("dims")}
+    turned = [axis in axes and extent > 0 for axis, extent in enumerate(extents(own))]
+    starts = [extent - 1 if turn else 0 for extent, turn in zip(extents(own), turned, strict=True)]
+    return operation.builder.slice(own, starts, [-1 if turn else 1 for turn in turned], own.shape)
+
+
+def _rolled(operation: Operation) -> Value:
+    builder, own = operation.builder, operation.value("self")
+    shifts, axes = operation.integers("shifts"), operation.integers("dims")
+    found = own if axes else tensor_of_one(builder, own)
+    for shift, axis in zip(shifts, axes or [0], strict=True):
+        place = axis % max(len(found.shape), 1)
+        extent = extents(found)[place] if found.shape else 0
+        first = -shift % extent if extent else 0
+        if first:
+            parts = ((first, extent - first), (0, first))
+            pieces = [sliced(operation, found, place, start, 1, count) for start, count in parts]
+            found = concatenated(builder, pieces, place)
+    return builder.reshape(found, own.shape)
+
+
+def _repeated(operation: Operation) -> Value:
+    own, repeats = operation.value("self"), operation.integers("repeats")
+    raised = operation.builder.reshape(own, (*[1] * (len(repeats) - len(own.shape)), *own.shape))
+    return tiled(operation.builder, raised, repeats)
+
+
+def _triangle(*, upper: bool) -> Rule:
+    def rule(operation: Operation) -> Value:
+        return triangle(operation.builder, operation.value("self"), operation.integer("diagonal"), upper=upper)
+
+    return rule
+
+
+def _diagonal_last(operation: Operation) -> tuple[Value, list[int]]:
+    """``self`` with the two dimensions of its diagonal behind the others, and the order of dimensions."""
+    own = operation.value("self")
+    rank = len(own.shape)
+    pair = [operation.integer(name) % rank for name in ("dim1", "dim2")]
+    order = [*(axis for axis in range(rank) if axis not in pair), *pair]
+    return operation.builder.permute(own, order), order
+
+
+def _diagonal(operation: Operation) -> Value:
+    own, _ = _diagonal_last(operation)
+    return diagonal(operation.builder, own, operation.integer("offset"))
+
+
+def _diagonal_scattered(operation: Operation) -> Value:
+    own, order = _diagonal_last(operation)
+    found = with_diagonal(operation.builder, own, operation.value("src"), operation.integer("offset"))
+    return operation.builder.permute(found, [order.index(axis) for axis in range(len(order))])
+
+
+def _slice_scattered(operation: Operation) -> Value:
+    own, updates, axis = operation.value("self"), operation.value("src"), operation.axis("dim")
+    start, _ = bounds(operation, extents(own)[axis])
+    updates = cast(operation.builder, updates, own.type)
+    return with_slice(operation.builder, own, updates, axis, start, operation.integer("step"))
+
+
+def _copied(operation: Operation) -> Value:
+    """The elements of another tensor, broadcast and cast to the shape and the type of ``self``."""
+    own, source = operation.value("self"), operation.value("src")
+    if own.type is ScalarType.BOOL and source.type is not ScalarType.BOOL:
+        source = pointwise(operation.builder, "to_bool", "{0} != 0", [source], ScalarType.BOOL)
+    return operation.builder.expand(cast(operation.builder, source, own.type), own.shape)
+
+
+def _unfolded(operation: Operation) -> Value:
+    own, axis = operation.value("self"), operation.axis("dimension")
+    size, step = operation.integer("size"), operation.integer("step")
+    if not own.shape:
+        return (
+            operation.builder.reshape(own, (size,))
+            if size == 1
+            else sliced(operation, operation.builder.reshape(own, (1,)), 0, 0, 1, size)
+        )
+    return windows_along(operation.builder, own, axis, size, step, (extents(own)[axis] - size) // step + 1)
+
+
+def _unfold_gradient(operation: Operation) -> Value:
+    gradient, shape = operation.value("grad_in"), operation.integers("input_sizes")
+    if not shape:
+        raise UnclaimedError("gives a tensor without dimensions")
+    axis = operation.integer("dim") % len(shape)
+    return windows_summed(operation.builder, gradient, axis, operation.integer("step"), shape[axis])
+
+
+def _pads(operation: Operation, rank: int) -> tuple[list[int], list[int]]:
+    """How many elements come before and after each axis; the argument begins with those of the last."""
+    given = operation.integers("pad" if operation.has("pad") else "padding")
+    before, after = [0] * rank, [0] * rank
+    for at, (first, last) in enumerate(zip(given[::2], given[1::2], strict=True)):
+        before[rank - 1 - at], after[rank - 1 - at] = first, last
+    return before, after
+
+
+def _padded(operation: Operation) -> Value:
+    own = operation.value("self")
+    value = operation.builder.constant(array_as(operation.number("value"), own.type), "value")
+    return padded(operation.builder, own, *_pads(operation, len(own.shape)), value=value)
+
+
+def _padding(mode: str) -> Rule:
+    def rule(operation: Operation) -> Value:
+        own = operation.value("self")
+        return padded(operation.builder, own, *_pads(operation, len(own.shape)), mode)
+
+    return rule
+
+
+def _padding_gradient(mode: str) -> Rule:
+    def rule(operation: Operation) -> Value:
+        gradient = operation.value("grad_output")
+        return padded_gradient(operation.builder, gradient, *_pads(operation, len(gradient.shape)), mode)
+
+    return rule
+
+
+def _image_windows(operation: Operation, spatial: Sequence[int]) -> tuple[Windows, list[int]]:
+    """The windows of an image, and how many there are along each axis."""
+    names = ("kernel_size", "stride", "dilation", "padding")
+    given = [operation.integers(name) for name in names]
+    axes, counts = [], []
+    for axis, size in enumerate(spatial_sizes(2)):
+        kernel, stride, dilation, padding = (one[axis] if len(one) > 1 else one[0] for one in given)
+        axes.append(explicit_window(size, kernel, stride, dilation, padding, padding))
+        counts.append((spatial[axis] + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1)
+    return Windows(tuple(axes)), counts
+
+
+def _columns(operation: Operation) -> Value:
+    builder, own = operation.builder, operation.value("self")
+    image = builder.reshape(own, (*[1] * (4 - len(own.shape)), *own.shape))
+    windows, counts = _image_windows(operation, extents(own)[-2:])
+    found = image_to_columns(builder, image, windows, counts)
+    return builder.reshape(found, found.shape[4 - len(own.shape) :])
+
+
+def _image(operation: Operation) -> Value:
+    builder, own = operation.builder, operation.value("self")
+    columns = builder.reshape(own, (*[1] * (3 - len(own.shape)), *own.shape))
+    shape = operation.integers("output_size")
+    windows, counts = _image_windows(operation, shape)
+    found = columns_to_image(builder, columns, windows, counts, shape)
+    return builder.reshape(found, found.shape[3 - len(own.shape) :])
+
+
+def _strided(operation: Operation) -> Value:
+    own, size, strides = operation.value("self"), operation.integers("size"), operation.integers("stride")
+    first = operation.integer("storage_offset") if operation.has("storage_offset") else 0
+    given = operation.node.args[0]
+    assert isinstance(given, torch.fx.Node)
+    traced = given.meta["val"]
+    reach = first + sum(stride * (extent - 1) for stride, extent in zip(strides, size, strict=True))
+    total = math.prod(extents(own))
+    if not traced.is_contiguous() or traced.storage_offset() != 0 or (0 not in size and reach >= total):
+        raise UnclaimedError("looks at memory that is not all its operand's")
+    return strided(operation.builder, tensor_of_one(operation.builder, own), size, strides, first)
+
+
+def _masked_scatter(operation: Operation) -> Value:
+    builder, own, updates = operation.builder, operation.value("self"), operation.value("source")
+    if math.prod(extents(updates)) == 0:
+        raise UnclaimedError("takes nothing as `source`")
+    flags = builder.expand(operation.value("mask"), own.shape)
+    flat = [tensor_of_one(builder, one) for one in (own, flags, updates)]
+    return builder.reshape(with_flagged(builder, *flat), own.shape)
+
+
+def _masked_scatter_gradient(operation: Operation) -> Value:
+    builder, gradient, shape = operation.builder, operation.value("grad_output"), operation.integers("sizes")
+    flags = builder.expand(operation.value("mask"), gradient.shape)
+    flat = [tensor_of_one(builder, one) for one in (gradient, flags)]
+    return builder.reshape(flagged_first(builder, *flat, math.prod(shape)), tuple(shape))
+
+
+RULES: Final[Rules] = {
+    aten.flip.default: _flipped,
+    aten.roll.default: _rolled,
+    aten.repeat.default: _repeated,
+    aten.tril.default: _triangle(upper=False),
+    aten.triu.default: _triangle(upper=True),
+    aten.diagonal.default: _diagonal,
+    aten.diagonal_copy.default: _diagonal,
+    aten.diagonal_scatter.default: _diagonal_scattered,
+    aten.slice_scatter.default: _slice_scattered,
+    aten.copy.default: _copied,
+    aten.unfold.default: _unfolded,
+    aten.unfold_copy.default: _unfolded,
+    aten.unfold_backward.default: _unfold_gradient,
+    aten.constant_pad_nd.default: _padded,
+    **{getattr(aten, f"reflection_pad{rank}d").default: _padding("reflect") for rank in (1, 2, 3)},
+    **{getattr(aten, f"replication_pad{rank}d").default: _padding("edge") for rank in (1, 2, 3)},
+    **{getattr(aten, f"reflection_pad{rank}d_backward").default: _padding_gradient("reflect") for rank in (1, 2, 3)},
+    **{getattr(aten, f"replication_pad{rank}d_backward").default: _padding_gradient("edge") for rank in (1, 2, 3)},
+    aten.im2col.default: _columns,
+    aten.col2im.default: _image,
+    aten.as_strided.default: _strided,
+    aten.as_strided_copy.default: _strided,
+    aten.masked_scatter.default: _masked_scatter,
+    aten.masked_scatter_backward.default: _masked_scatter_gradient,
+}
