@@ -79,7 +79,7 @@ def torch_operator(definition: Definition, qualified: str, *, differentiable: bo
 
 @frozen
 class Registered:
-    """What an operator was made of: ``whole`` gives all results, ``plain`` those that come before what a gradient takes."""
+    """What an operator was made of: ``whole`` gives all results, ``plain`` those before what a gradient takes."""
 
     whole: Definition
     plain: Definition

@@ -15,7 +15,8 @@ from tc.graph.memory import cp_sat
 from tc.graph.memory.blocks import Block, arena_size, live_peak, peak_step
 from tc.graph.memory.canonical import improved
 from tc.graph.memory.first_fit import first_fit
-from tc.graph.memory.offsets import ALIGNMENT, Placing, placed
+from tc.graph.memory.offsets import ALIGNMENT, placed
+from tc.graph.memory.placing import Placing
 
 UNIT = 64
 

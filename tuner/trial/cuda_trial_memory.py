@@ -18,7 +18,7 @@ from tc.runtime.cuda.cuda_driver import CudaDriver
 from tc.runtime.cuda.deferred_free import DEFERRED_FREE
 from tc.runtime.views.view import DEFAULT_STREAM, CudaMemory
 from tc.tuner.trial.cuda_clock import event_times
-from tc.tuner.trial.trial_memory import made_like
+from tc.tuner.trial.guarded import made_like
 
 Array = npt.NDArray[Any]
 

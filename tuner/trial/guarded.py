@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import mmap
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+
+from tc.language.program.specialization import Layout
+from tc.runtime.frameworks.numpy_arrays import numpy_dtype
 
 Array = npt.NDArray[Any]
 
@@ -66,3 +69,13 @@ class GuardedArray:
         """Whether what follows the array, and lies between its elements, still is poison."""
         between = self._bytes[_GUARD : _GUARD + self._size][self._between]
         return bool((self._bytes[_GUARD + self._size : -_GUARD] == _POISON).all() and (between == _POISON).all())
+
+
+# Shape, type and strides in bytes.
+Made: TypeAlias = tuple[tuple[int, ...], "np.dtype[Any]", tuple[int, ...]]
+
+
+def made_like(layout: Layout) -> Made:
+    """What a new array of such a layout is made from."""
+    dtype = numpy_dtype(layout.type)
+    return layout.shape, dtype, tuple(stride * dtype.itemsize for stride in layout.strides)

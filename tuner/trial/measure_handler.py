@@ -21,6 +21,7 @@ from tc.reference.kept import deviation
 from tc.runtime.frameworks.numpy_arrays import numpy_dtype
 from tc.targets.target import parse_target
 from tc.tuner.trial.checked_calls import Expected
+from tc.tuner.trial.guarded import made_like
 from tc.tuner.trial.messages import (
     EMPTY,
     Answer,
@@ -36,7 +37,7 @@ from tc.tuner.trial.messages import (
 )
 from tc.tuner.trial.task import Task
 from tc.tuner.trial.trial_arrays import first_elements, kept_arrays
-from tc.tuner.trial.trial_memory import Guarded, HostTrialMemory, TrialMemory, made_like, trial_memory_of
+from tc.tuner.trial.trial_memory import Guarded, HostTrialMemory, TrialMemory, trial_memory_of
 from tc.tuner.trial.trial_outcome import Failed, FailureKind
 
 Array = npt.NDArray[Any]

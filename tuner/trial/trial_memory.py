@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from tc.dispatch.kernel import Kernel
-from tc.language.program.specialization import Layout
-from tc.runtime.frameworks.numpy_arrays import numpy_dtype
 from tc.targets.target import CudaTarget, Target
-from tc.tuner.trial.guarded import GuardedArray
+from tc.tuner.trial.guarded import GuardedArray, Made, made_like
 
 Array = npt.NDArray[Any]
 
@@ -66,16 +64,6 @@ class TrialMemory(Protocol):
 
     def seconds(self, call: Callable[[], object]) -> float:
         """Of one call now."""
-
-
-# Shape, type and strides in bytes.
-Made: TypeAlias = tuple[tuple[int, ...], "np.dtype[Any]", tuple[int, ...]]
-
-
-def made_like(layout: Layout) -> Made:
-    """What a new array of such a layout is made from."""
-    dtype = numpy_dtype(layout.type)
-    return layout.shape, dtype, tuple(stride * dtype.itemsize for stride in layout.strides)
 
 
 def strided_results(kernel: Kernel) -> dict[str, Made]:

@@ -11,7 +11,8 @@ from tc.graph.ir.graph import Graph
 from tc.graph.ir.nodes import Call, Host, Join, Node, View
 from tc.graph.ir.sizes import shape_text
 from tc.graph.memory.blocks import Block, arena_size, live_peak
-from tc.graph.memory.offsets import ALIGNMENT, USUAL, Placing, placed
+from tc.graph.memory.offsets import ALIGNMENT, placed
+from tc.graph.memory.placing import USUAL, Placing
 from tc.graph.memory.storage import Storage, bytes_of, first_uses, last_uses, storage_of
 from tc.graph.memory.tasks import reordered
 

@@ -54,7 +54,7 @@ def _keys(builder: Builder, operand: Value, descending: bool) -> Value:
 
 
 def ordered(builder: Builder, operand: Value) -> Value:
-    """Integers in the order of the elements, in which NaN is greater than infinity, and truth greater than falsehood."""
+    """Integers in the order of the elements: NaN is greater than infinity, and truth greater than falsehood."""
     if operand.type is ScalarType.BOOL:
         return cast(builder, operand, ScalarType.UINT8)
     if not operand.type.is_floating:

@@ -40,7 +40,7 @@ def scanned_with_places(builder: Builder, operand: Value, axis: int, operator: s
     From the first NaN on, it is NaN.
     """
     names, extents = iterators(len(operand.shape)), sizes(len(operand.shape))
-    place, ranges = names[axis], f"{names[axis]} in 0:{extents[axis]}, j in 0:{names[axis]} + 1"
+    ranges = f"{names[axis]} in 0:{extents[axis]}, j in 0:{names[axis]} + 1"
     term, found = (access(letter, [*names[:axis], "j", *names[axis + 1 :]]) for letter in "XY")
     statements = [
         f"{access('Y', names)} {operator} {term} where {ranges}",

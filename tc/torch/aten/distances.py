@@ -22,7 +22,7 @@ aten: Final = torch.ops.aten
 
 @frozen
 class Norm:
-    """The root of a sum of powers of magnitudes: ``operator`` over ``term`` of ``{x}``, and ``result`` of that, ``{s}``.
+    """The root of a sum of powers of magnitudes: ``operator`` over ``term`` of ``{x}``, and ``result`` of it, ``{s}``.
 
     Of order 0 it is how many are not 0, of infinite order the extreme.
     """
