@@ -40,4 +40,44 @@ def decompositions() -> Mapping[Any, Callable[..., Any]]:
     found: dict[Any, Callable[..., Any]] = dict(core_aten_decompositions())
     for operator in WHOLE:
         found.pop(operator, None)
+    return found | {
+        aten.native_dropout.default: _dropout,
+        aten.native_dropout_backward.default: _dropout_gradient,
+        aten.rrelu_with_noise_backward.default: _random_relu_gradient,
+    }
+
+
+def _dropout(input: torch.Tensor, p: float, train: bool | None) -> tuple[torch.Tensor, torch.Tensor]:
+    """PyTorch draws the mask, as ``torch.nn.functional.dropout`` does on a CPU, and scales it in the same way."""
+    if train is False or p == 0:
+        return input.clone(), torch.ones_like(input, dtype=torch.bool)
+    if p == 1:
+        return input * 0.0, torch.zeros_like(input, dtype=torch.bool)
+    mask = aten.bernoulli.p(torch.empty_like(input, dtype=torch.bool), 1 - p)
+    return input * mask * _scale(input, 1 - p), mask
+
+
+def _dropout_gradient(grad_output: torch.Tensor, mask: torch.Tensor, scale: float) -> torch.Tensor:
+    if scale == 0:
+        return grad_output * 0.0
+    return grad_output * mask * _scale(grad_output, 1 / scale)
+
+
+def _scale(like: torch.Tensor, kept: float) -> torch.Tensor:
+    """What elements that are kept are multiplied by, rounded to their type."""
+    return torch.ones((), dtype=like.dtype, device=like.device).div(kept)
+
+
+def _random_relu_gradient(
+    grad_output: torch.Tensor,
+    self: torch.Tensor,
+    noise: torch.Tensor,
+    lower: float,
+    upper: float,
+    training: bool,
+    self_is_result: bool,
+) -> torch.Tensor:
+    if training and upper - lower > 1e-6:
+        return grad_output * noise
+    found: torch.Tensor = aten.leaky_relu_backward(grad_output, self, (lower + upper) / 2, self_is_result)
     return found

@@ -62,8 +62,8 @@ class Part:
         return "\n".join(lines)
 
 
-# Random numbers are PyTorch's: its generators decide what they are.
-_RANDOM: Final = ("rand", "bernoulli", "dropout", "multinomial", "normal", "exponential", "getitem")
+# Random numbers are PyTorch's: its generators decide what they are.  So are the tensors that have their shapes.
+_RANDOM: Final = ("rand", "bernoulli", "dropout", "multinomial", "normal", "exponential", "getitem", "empty")
 
 
 def _is_allowed(name: str) -> bool:

@@ -38,6 +38,19 @@ def _filling(shape: str | None, number: str | float) -> Rule:
     return rule
 
 
+def _empty(shape: str | None) -> Rule:
+    """Zeros, since what is in memory may be anything; what random numbers take the place of is as good as any."""
+    zeros = _filling(shape, 0)
+
+    def rule(operation: Operation) -> Value:
+        users = operation.node.users
+        if users and all("bernoulli" in str(user.target) for user in users):
+            raise UnclaimedError("has the shape of random numbers")
+        return zeros(operation)  # type: ignore[return-value]
+
+    return rule
+
+
 def _scalar(operation: Operation) -> Value:
     return filled(operation, (), operation["s"])
 
@@ -74,13 +87,12 @@ RULES: Final[Rules] = {
     aten.ones.default: _filling("size", 1),
     aten.new_ones.default: _filling("size", 1),
     aten.ones_like.default: _filling(None, 1),
-    # What is in memory that has not been written may be anything.
-    aten.empty.memory_format: _filling("size", 0),
-    aten.empty_permuted.default: _filling("size", 0),
-    aten.empty_strided.default: _filling("size", 0),
-    aten.new_empty.default: _filling("size", 0),
-    aten.new_empty_strided.default: _filling("size", 0),
-    aten.empty_like.default: _filling(None, 0),
+    aten.empty.memory_format: _empty("size"),
+    aten.empty_permuted.default: _empty("size"),
+    aten.empty_strided.default: _empty("size"),
+    aten.new_empty.default: _empty("size"),
+    aten.new_empty_strided.default: _empty("size"),
+    aten.empty_like.default: _empty(None),
     aten.scalar_tensor.default: _scalar,
     aten.arange.start_step: _range,
     torch.ops.prims.iota.default: _counting,
