@@ -119,6 +119,24 @@ def test_weights_of_the_model_are_not_stored(prepared: Prepared) -> None:
     assert (stored["layer"], stored["external"], stored["folded"]) == (0, 0, 1)
 
 
+TUNE = """
+import tc.graph
+tc.graph.load(PATH).tune((3, 70), budget="2 trials", cache=CACHE, seed=0, jobs=1, progress=False)
+"""
+
+
+@pytest.mark.slow
+def test_a_tuned_model_needs_no_graph(prepared: Prepared, tmp_path: Path) -> None:
+    cache = tmp_path / "tuned.db"
+    program = TUNE.replace("PATH", repr(str(prepared.folder / "layer.onnx"))).replace("CACHE", repr(str(cache)))
+    run(program, environment={"TC_CACHE_MODE": "off"})
+    ship(cache, tmp_path / "ship.db")
+    for file, mode in ((cache, "store"), (tmp_path / "ship.db", "strict")):
+        found = process(prepared.folder, file, ["layer"], mode=mode)
+        assert (found.made, found.compiled) == ({"layer": 0}, {"layer": 0})
+        np.testing.assert_allclose(found.results["layer"], prepared.first.results["layer"], rtol=1e-5, atol=1e-5)
+
+
 DAMAGE = """
 import json, random, sys, warnings
 from dataclasses import replace

@@ -21,6 +21,8 @@ from tc.cache.content.configured import Configuration, Mode
 from tc.cache.content.store import Store
 from tc.graph.ir.builder import Builder
 from tc.graph.ir.graph import Graph
+from tc.graph.ir.nodes import Call
+from tc.graph.memory.plan import MemoryPlan
 from tc.graph.model import Model
 from tc.graph.operators.pointwise import pointwise
 from tc.graph.operators.products import product
@@ -176,6 +178,20 @@ def test_it_is_decided_again_when_all_is_tuned() -> None:
     (found,) = tuned(Machine(APART, {"matmul_relu": 5e-6}), layers())
     assert [(kernel.name, kernel.seconds) for kernel in found.kernels] == [("matmul_relu(8x8, 8x8)", 5e-6)]
     assert found.cuts == {}
+
+
+def test_the_plan_that_comes_of_it_is_kept() -> None:
+    machine = Machine(APART)
+    kept: list[tuple[KernelCache, list[str]]] = []
+
+    def keep(kernels: KernelCache, plan: MemoryPlan) -> None:
+        kept.append((kernels, [node.program.name for node in plan.graph.nodes if isinstance(node, Call)]))
+
+    with ExitStack() as stack:
+        cache = cast("KernelCache", machine)
+        pool = KernelPool(Searches(stack, lambda: False), machine.begin, CPU, cache, lambda: False)
+        search([ModelSearch("layers", layers(), PLAIN, pool, keep)], pool, Budget(seconds=60.0), lambda: None)
+    assert kept == [(cache, ["matmul", "relu"])]
 
 
 def test_what_takes_little_time_is_not_divided_otherwise() -> None:

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 
 def keeper_of(contents: Contents, source: Source, settings: Settings) -> Keeper | None:
-    """The keeper of a model; None where the process has no cache."""
+    """The keeper of a model; None where the process has no cache, and where it is to show how kernels are made."""
     kernels = kernel_cache(environment())
-    return None if kernels is None else Keeper(kernels, contents, source, settings)
+    return None if kernels is None or environment().dump is not None else Keeper(kernels, contents, source, settings)
 
 
 class Keeper:

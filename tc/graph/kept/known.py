@@ -42,20 +42,17 @@ class Readable(Protocol):
 
 
 def known(model: Readable) -> tuple[Source, Contents | None]:
-    """The model as a source, and what identifies it in the cache of the process, if there is one."""
-    # Who wants to see how kernels are made wants to see it made.
-    cache = plan_cache(environment()) if environment().dump is None else None
-    if cache is None:
-        return model.read(), None
+    """The model as a source, and what identifies it in caches; None if nothing does."""
     try:
         digest = model.digest
     except GraphError:  # reading it says what is wrong
         digest = None
     if digest is None:
         return model.read(), None
-    own = Model(digest, model.reader)
-    text = cache.interface(own)
-    if text is not None:
+    own, cache = Model(digest, model.reader), plan_cache(environment())
+    # Who wants to see how kernels are made wants to see it made.
+    text = None if cache is None or environment().dump is not None else cache.interface(own)
+    if cache is not None and text is not None:
         with cache.reading("a model"):
             return source_from_json(text, model.read), Contents(own, model.arrays)
     source = model.read()

@@ -1,4 +1,4 @@
-"""Makes one comprehension of a group of calls: a text in which a definition calls those of the group."""
+"""Makes one comprehension of a group of calls."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
+from tc.base.frozen import frozen
 from tc.grammar.parser import parse
 from tc.graph.ir.builder import program_of
 from tc.graph.ir.graph import Graph
 from tc.graph.ir.nodes import Call, Node
 from tc.graph.ir.sizes import shape_text
+from tc.graph.ir.values import Value
 from tc.graph.operators.texts import definition
 from tc.graph.partition.merge import merged
 from tc.graph.partition.partition import Partition
+from tc.language.lower.compose_calls import Operand, ProgramCall, compose_calls
 from tc.language.lower.lower import lower_caller
 from tc.language.program.program import Program
 from tc.language.text.print_program import program_text
@@ -55,30 +58,48 @@ def call_of(graph: Graph, group: Sequence[int], users: Users) -> Call:
     if len(calls) == 1:
         return calls[0]
     operands, results = boundary(graph, group, users)
-    text, callees = _caller(graph, calls, operands, results)
-    origin = ", ".join(dict.fromkeys(call.origin for call in calls if call.origin))
-    return Call(_program(text, tuple(callees.values())), operands, results, origin)
-
-
-def _caller(
-    graph: Graph, calls: Sequence[Call], operands: Sequence[str], results: Sequence[str]
-) -> tuple[str, dict[str, Program]]:
-    """The text of a definition that calls those of a group, and these by the names under which it does."""
-    callees: dict[str, Program] = {}
-    called = [_named(call.program, callees) for call in calls]
     own = {name: f"x{number}" for number, name in enumerate(operands)}
     own |= {name: f"y{number}" for number, name in enumerate(results)}
     inner = (name for call in calls for name in call.results if name not in own)
     own |= {name: f"t{number}" for number, name in enumerate(inner)}
-    parameters = [f"{graph.values[name].type}({shape_text(graph.values[name].shape)}) {own[name]}" for name in operands]
-    statements = [
-        f"({', '.join(own[name] for name in call.results)}) = {name}({', '.join(own[name] for name in call.operands)})"
-        for call, name in zip(calls, called, strict=True)
-    ]
     title = "_".join(dict.fromkeys(call.program.name for call in calls))[:60]
-    while title in callees:
+    while any(call.program.name == title for call in calls):
         title += "_"
-    return definition(title, parameters, [own[name] for name in results], statements), callees
+    whole = _Whole(
+        title,
+        tuple(replace(graph.values[name], name=own[name], strides=None) for name in operands),
+        tuple(
+            ProgramCall(call.program, tuple(own[name] for name in call.operands), tuple(own[n] for n in call.results))
+            for call in calls
+        ),
+        tuple(own[name] for name in results),
+    )
+    origin = ", ".join(dict.fromkeys(call.origin for call in calls if call.origin))
+    return Call(_program(whole), operands, results, origin)
+
+
+@frozen
+class _Whole:
+    """Calls that become one comprehension; names are those of arguments, results and temporaries."""
+
+    title: str
+    operands: tuple[Value, ...]
+    calls: tuple[ProgramCall, ...]
+    results: tuple[str, ...]
+
+    def text(self) -> tuple[str, dict[str, Program]]:
+        """A definition that makes the calls, and what it calls by the names under which it does."""
+        callees: dict[str, Program] = {}
+        called = [_named(call.program, callees) for call in self.calls]
+        parameters = [f"{one.type}({shape_text(one.shape)}) {one.name}" for one in self.operands]
+        statements = [
+            f"({', '.join(call.results)}) = {name}({', '.join(call.operands)})"
+            for call, name in zip(self.calls, called, strict=True)
+        ]
+        title = self.title
+        while title in callees:
+            title += "_"
+        return definition(title, parameters, self.results, statements), callees
 
 
 def _named(program: Program, names: dict[str, Program]) -> str:
@@ -92,7 +113,23 @@ def _named(program: Program, names: dict[str, Program]) -> str:
 
 
 @functools.lru_cache(maxsize=4096)
-def _program(text: str, callees: tuple[Program, ...]) -> Program:
-    """The program of the caller; its callees are lowered already, and only some must be again, with the whole text."""
-    found = lower_caller(parse(text), {program.name: program for program in callees}, text)
-    return merged(found or program_of("\n".join([*map(program_text, callees), text])))
+def _program(whole: _Whole) -> Program:
+    """The program of the whole: of the calls themselves where it can be, else by a text that makes them."""
+    return merged(_directly(whole) or program_by_text(whole))
+
+
+def _directly(whole: _Whole) -> Program | None:
+    operands = []
+    for one in whole.operands:
+        shape = tuple(extent for extent in one.shape if isinstance(extent, int))
+        if len(shape) != len(one.shape):
+            return None
+        operands.append(Operand(one.name, one.type, shape))
+    return compose_calls(whole.title, operands, whole.calls, whole.results)
+
+
+def program_by_text(whole: _Whole) -> Program:
+    """The program of the text; what is called is lowered already, and only some must be again, with the whole text."""
+    text, callees = whole.text()
+    found = lower_caller(parse(text), callees, text)
+    return found or program_of("\n".join([*map(program_text, callees.values()), text]))

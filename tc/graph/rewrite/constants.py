@@ -25,21 +25,21 @@ MOST_BYTES: Final = 1 << 20
 
 def folded(graph: Graph, run: Run) -> Graph:
     """The graph in which results of calls with constant operands are constants; ``run`` computes a graph's outputs."""
-    known = set(graph.constants)
+    known, makers = set(graph.constants), graph.producers()
     wanted: dict[str, None] = {}
     made: set[str] = set()
     for node in graph.nodes:
         if isinstance(node, Host | Join) or not known.issuperset(node.operands):
             constant = False
         else:
-            constant = all(_is_worth_it(graph, node, name) for name in node.results)
+            constant = all(_is_worth_it(graph, node, name, makers) for name in node.results)
         if constant:
             known.update(node.results)
             made.update(node.results if isinstance(node, Call) else ())
         else:
             wanted |= dict.fromkeys(name for name in node.operands if name in known)
     wanted |= dict.fromkeys(name for name in graph.outputs if name in known)
-    bases = tuple(dict.fromkeys(base for name in wanted if (base := _base(graph, name)) in made))
+    bases = tuple(dict.fromkeys(base for name in wanted if (base := _base(makers, name)) in made))
     if not bases:
         return graph
     found = zip(bases, run(graph.needed(bases)), strict=True)
@@ -56,7 +56,7 @@ def laid_out(graph: Graph) -> Graph:
         for node in graph.nodes
         if isinstance(node, Call) and kind_of(node.program) is Kind.REDUCTION
         for name in node.operands
-        if not graph.values[name].is_contiguous and _base(graph, name) in constants
+        if not graph.values[name].is_contiguous and _base(makers, name) in constants
     )
     copied: dict[str, Value] = {}
     for name in wanted:
@@ -78,19 +78,18 @@ def _viewed(graph: Graph, name: str, makers: Mapping[str, Node]) -> np.ndarray:
     return view_of(_viewed(graph, node.operand, makers), node, graph.values[node.operand], graph.values[name])
 
 
-def _base(graph: Graph, name: str) -> str:
+def _base(makers: Mapping[str, Node], name: str) -> str:
     """The value that a view looks at in the end."""
-    makers = graph.producers()
     while isinstance(node := makers.get(name), View):
         name = node.operand
     return name
 
 
-def _is_worth_it(graph: Graph, node: Call | View, name: str) -> bool:
+def _is_worth_it(graph: Graph, node: Call | View, name: str, makers: Mapping[str, Node]) -> bool:
     if isinstance(node, View):
         return True
     made = _bytes(graph, name)
-    held = [_bytes(graph, _base(graph, operand)) for operand in node.operands]
+    held = [_bytes(graph, _base(makers, operand)) for operand in node.operands]
     return made <= max(MOST_BYTES, *held, 0)
 
 

@@ -10,6 +10,7 @@ from tc.base.errors import GraphError
 from tc.base.frozen import frozen
 from tc.graph.ir.graph import Graph
 from tc.graph.ir.nodes import Call, Node, View
+from tc.graph.rewrite.candidates import Candidates
 from tc.graph.rewrite.net import Net
 from tc.graph.rewrite.pattern import matched
 from tc.graph.rewrite.rule import Rule
@@ -41,13 +42,14 @@ def rewritten(graph: Graph, rules: Sequence[Rule], *, share: bool = True) -> tup
     queued = set(waiting)
     limit = MOST_PER_NODE * (len(graph.nodes) + 1)
     known: dict[object, int] = {}
+    candidates = Candidates(rules)
     while waiting:
         at = waiting.popleft()
         queued.discard(at)
         if at not in net.nodes:
             continue
         found = _shared(net, at, known) if share else None
-        found = found or _applied(net, at, rules)
+        found = found or _applied(net, at, candidates)
         if found is None:
             continue
         trace.append(found[0])
@@ -61,10 +63,10 @@ def rewritten(graph: Graph, rules: Sequence[Rule], *, share: bool = True) -> tup
     return net.graph(), tuple(trace)
 
 
-def _applied(net: Net, at: int, rules: Sequence[Rule]) -> tuple[Applied, list[int]] | None:
+def _applied(net: Net, at: int, candidates: Candidates) -> tuple[Applied, list[int]] | None:
     """The first rule that fits a node, applied; with the nodes to look at again."""
     node = net.nodes[at]
-    for rule in rules:
+    for rule in candidates.of(node):
         match = matched(net, node, rule.pattern)
         if match is None or not rule.condition(match):
             continue

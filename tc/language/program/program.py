@@ -401,6 +401,10 @@ class Program:
     preconditions: tuple[Precondition, ...]
     source: str | None = field(default=None, compare=False)
 
+    def __hash__(self) -> int:
+        # Graphs look programs up thousands of times, and to hash all expressions takes as long as all the rest.
+        return hash((self.name, self.sizes, self.arguments, self.results, len(self.statements)))
+
     def tensor(self, name: str) -> Tensor:
         """The tensor called ``name``; KeyError if there is none."""
         for tensor in self.tensors:

@@ -111,7 +111,9 @@ class Filtering:
     def build(self, builder: Builder, x: Value, weights: np.ndarray, bias: Value | None) -> Value:
         """The convolution with these weights, and a bias (F) if there is one."""
         found, type = transforms(self.m, self.weights[2]), weights.dtype
-        transformed = np.einsum("pr,fcrs->pfcs", found.weights, weights.astype(np.float64)).astype(type)
+        # (P,R) times (F,C,R,S), as one product.
+        products = np.tensordot(found.weights, weights.astype(np.float64), ((1,), (2,)))
+        transformed = np.ascontiguousarray(products.astype(type))
         image, back = (builder.constant(array.astype(type), "transform") for array in (found.image, found.back))
         last = [] if bias is None else [bias]
         if self.padded[1] == 1:
