@@ -208,6 +208,11 @@ ROOMS = {
         "base language.text targets artifact export api graph.ir graph.memory graph.run",
         "numpy",
     ),
+    "graph.libraries": room(
+        "base grammar.syntax language.program graph.ir graph.operators graph.operators.neural graph.partition "
+        "cache.format runtime.host runtime.frameworks store api graph.run",
+        "numpy scipy torch",
+    ),
     "graph.rewrite": room("base graph.ir graph.operators graph.partition graph.run", "numpy"),
     "graph.rewrite.rules": room("base graph.ir graph.operators graph.operators.neural graph.rewrite", "numpy"),
     "graph.onnx.tensors": room("base runtime.frameworks", "numpy onnx"),
@@ -238,7 +243,8 @@ ROOMS = {
         "lark numpy",
     ),
     "graph": room(
-        "base language.text runtime.frameworks graph.ir graph.partition graph.memory graph.run graph.export "
+        "base language.text targets runtime.frameworks graph.ir graph.partition graph.memory graph.run graph.export "
+        "graph.libraries "
         "graph.rewrite graph.rewrite.rules graph.onnx graph.graphdef api",
         "numpy onnx",
     ),

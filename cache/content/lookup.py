@@ -13,13 +13,24 @@ from tc.cache.database.opening import database_at
 from tc.cache.database.place import place_of
 from tc.cache.format.database_errors import damaged
 from tc.cache.format.ingredients import Ingredients
-from tc.cache.format.records import Native, Run, Text, Trial, Variant, native_identity, variant_identity
+from tc.cache.format.records import (
+    LibraryTrial,
+    Native,
+    Run,
+    Text,
+    Trial,
+    Variant,
+    library_trial_identity,
+    native_identity,
+    variant_identity,
+)
 from tc.cache.format.rows import ingredients_of, record_of
 from tc.cache.format.schema_version import require_readable
 from tc.cache.format.tables import (
     COMPILERS,
     DECIDING,
     FEWEST_THREADS,
+    LIBRARY_TRIALS,
     MEASUREMENTS,
     META,
     NATIVES,
@@ -84,6 +95,12 @@ class Reader:
         """A helper that was compiled on such a machine from a source with this hash."""
         with self.database.session() as session:
             return self._one(session, NATIVES, native_identity(name, machine, source))
+
+    def library_trial(self, work: str, machine: str, threads: int, library: str, generator: str) -> LibraryTrial | None:
+        """How long a library takes for some work on such a machine, beside our kernels with so many threads."""
+        with self.database.session() as session:
+            identity = library_trial_identity(work, machine, threads, library, generator)
+            return self._one(session, LIBRARY_TRIALS, identity)
 
     def compilers(self, target: str, architecture: str) -> tuple[str, ...]:
         """The versions of the compiler that kernels in this cache were made with, sorted."""

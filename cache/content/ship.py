@@ -18,7 +18,7 @@ from tc.cache.database.connection import connect
 from tc.cache.database.place import File, place_of
 from tc.cache.format.database_errors import told
 from tc.cache.format.ingredients import Ingredients
-from tc.cache.format.records import Measurement, Native, Record, Run, Text, Trial, Variant
+from tc.cache.format.records import LibraryTrial, Measurement, Native, Record, Run, Text, Trial, Variant
 from tc.cache.format.tables import TRIED, UNMEASURED, VARIANT_KERNELS
 from tc.cache.format.trust import COMPANIONS
 
@@ -34,8 +34,9 @@ def ship(
     """Writes what production needs of a cache into a new file that everybody may read, in the place of an old one.
 
     That is: every variant that wins on some machine with some number of threads, every variant that was never
-    measured, and the kernels, measurements, texts and helpers that belong to them; with ``trials``, also how they were
-    found.  ``key``: every record of the source must bear its seal, and so does the copy.  ``seal``: seals the copy
+    measured, and the kernels, measurements, texts and helpers that belong to them; trials of libraries, by which nodes
+    of graphs go to them; with ``trials``, also how variants were found.  ``key``: every record of the source must bear
+    its seal, and so does the copy.  ``seal``: seals the copy
     anew.  CacheError, with the old file untouched, if the source is damaged or the target cannot be written.
     """
     path = _target(source, target)
@@ -87,7 +88,7 @@ def _selection(contents: Contents, *, trials: bool) -> Callable[[Ingredients | R
                 return record.variant in variants
             case Trial() | Run():
                 return trials
-            case Text() | Native():
+            case Text() | Native() | LibraryTrial():
                 return True
 
     return wanted

@@ -20,10 +20,10 @@ from tc.cache.database.opening import database_at
 from tc.cache.database.place import File, place_of
 from tc.cache.format.database_errors import told
 from tc.cache.format.ingredients import Ingredients
-from tc.cache.format.records import Measurement, Native, Run, Text, Trial, Variant
+from tc.cache.format.records import LibraryTrial, Measurement, Native, Run, Text, Trial, Variant
 from tc.cache.format.rows import row_of
 from tc.cache.format.schema import migrate
-from tc.cache.format.tables import MEASUREMENTS, NATIVES, RUNS, TEXTS, TRIALS, VARIANTS, Kept, Table
+from tc.cache.format.tables import LIBRARY_TRIALS, MEASUREMENTS, NATIVES, RUNS, TEXTS, TRIALS, VARIANTS, Kept, Table
 
 
 def iso_time(time: datetime) -> str:
@@ -92,6 +92,10 @@ class Store:
     def add_native(self, native: Native) -> None:
         """Stores a helper."""
         self._add(NATIVES, (native,))
+
+    def add_library_trial(self, trial: LibraryTrial) -> None:
+        """Stores how long a library takes."""
+        self._add(LIBRARY_TRIALS, (trial,))
 
     def add_run(self, run: Run) -> None:
         """Stores that a search has begun."""

@@ -136,6 +136,21 @@ NATIVES: Final = Table(
     Column("binary", LargeBinary, nullable=False),
 )
 
+LIBRARY_TRIALS: Final = Table(
+    "library_trials",
+    METADATA,
+    *_kept(),
+    _text("work"),
+    _text("machine"),
+    Column("threads", BigInteger, nullable=False),
+    _text("library"),
+    _text("generator"),
+    _text("outcome"),
+    Column("ours", Double),
+    Column("theirs", Double),
+    _text("at"),
+)
+
 Migration: TypeAlias = Callable[[Connection], None]
 
 
@@ -146,7 +161,12 @@ def _create(connection: Connection) -> None:
     )
 
 
-MIGRATIONS: Final[tuple[Migration, ...]] = (_create,)
+def _add_library_trials(connection: Connection) -> None:
+    # A new cache has them already.
+    METADATA.create_all(connection, [LIBRARY_TRIALS])
+
+
+MIGRATIONS: Final[tuple[Migration, ...]] = (_create, _add_library_trials)
 """The step from each version to the next, from nothing on; ``version.VERSION`` counts them."""
 
 # Any number that has no other use: only one process at a time creates or migrates.

@@ -10,8 +10,12 @@ from tc.base.errors import CacheError
 APPLICATION: Final = "tc kernel cache"
 """What the table ``meta`` calls its application."""
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Of the tables; every migration adds one."""
+
+
+class OlderVersionError(CacheError):
+    """The tables are of an older version, to which writing puts an end."""
 
 
 def version_of(meta: Mapping[object, object], place: str, newest: int = VERSION) -> int:
@@ -30,10 +34,10 @@ def version_of(meta: Mapping[object, object], place: str, newest: int = VERSION)
 
 
 def require_readable(meta: Mapping[object, object], place: str) -> None:
-    """CacheError unless the tables have the version that this package reads."""
+    """CacheError unless the tables have the version that this package reads: OlderVersionError for an older one."""
     version = version_of(meta, place)
     if version < VERSION:
-        raise CacheError(
+        raise OlderVersionError(
             f"{place} was written by an older tc: its tables have version {version}, and this tc reads {VERSION}; "
             "open it once for writing, for example with `tc-cache prune`, which brings it up to date"
         )

@@ -11,7 +11,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from tc.base.frozen import frozen
 from tc.cache.format.ingredients import FIELDS
-from tc.cache.format.records import Measurement, Native, Record, Run, Text, Trial, Variant
+from tc.cache.format.records import LibraryTrial, Measurement, Native, Record, Run, Text, Trial, Variant
 
 Kept = TypeVar("Kept", bound=Record)
 
@@ -43,9 +43,10 @@ TRIALS: Final = Table("trials", Trial)
 RUNS: Final = Table("runs", Run)
 TEXTS: Final = Table("texts", Text)
 NATIVES: Final = Table("natives", Native)
+LIBRARY_TRIALS: Final = Table("library_trials", LibraryTrial)
 
 # Every table comes after those that it refers to.
-TABLES: Final[tuple[Table[Any], ...]] = (VARIANTS, MEASUREMENTS, TRIALS, RUNS, TEXTS, NATIVES)
+TABLES: Final[tuple[Table[Any], ...]] = (VARIANTS, MEASUREMENTS, TRIALS, RUNS, TEXTS, NATIVES, LIBRARY_TRIALS)
 
 _KERNEL: Final = ", ".join(FIELDS)
 _DIFFERING: Final = " + ".join(f"CASE WHEN {name} = :{name} THEN 0 ELSE 1 END" for name in FIELDS)
@@ -60,7 +61,10 @@ NEAREST_OF_ALL: Final = f"SELECT key, program_hash, {_KERNEL} FROM kernels ORDER
 DECIDING: Final = " UNION ALL ".join(
     (
         "SELECT 'kernels' AS name, key AS digest FROM kernels",
-        *(f"SELECT '{table.name}', digest FROM {table.name}" for table in (VARIANTS, MEASUREMENTS, TEXTS, NATIVES)),
+        *(
+            f"SELECT '{table.name}', digest FROM {table.name}"
+            for table in (VARIANTS, MEASUREMENTS, TEXTS, NATIVES, LIBRARY_TRIALS)
+        ),
     )
 )
 FEWEST_THREADS: Final = (

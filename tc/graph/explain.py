@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from textwrap import indent
 from typing import Final
 
 from tc.graph.ir.graph_text import graph_text
 from tc.graph.ir.nodes import Call, Host
+from tc.graph.libraries.choose import Choice
 from tc.graph.memory.plan import MEGABYTE
 from tc.graph.preparation import Prepared
 from tc.language.text.print_program import program_text
@@ -17,7 +18,7 @@ _INDENT: Final = "    "
 
 
 def explained(prepared: Prepared, steps: Mapping[tuple[str, ...], str] | None = None) -> str:
-    """Sections: the graph, what was rewritten, kernels, what the host computes, memory.
+    """Sections: the graph, what was rewritten, kernels, libraries, what the host computes, memory.
 
     ``steps``: of the schedule of each kernel, by the names of its results.
     """
@@ -30,10 +31,15 @@ def explained(prepared: Prepared, steps: Mapping[tuple[str, ...], str] | None = 
         ("graph", graph_text(prepared.rewritten).rstrip()),
         ("rewriting", "\n".join(f"{rule}: {count} times" for rule, count in applied.items()) or "nothing"),
         (f"kernels: {len(calls)} for {_count(prepared)} calls", "\n".join(kernels)),
+        *([] if prepared.choices is None else [("libraries", _choices(prepared.choices))]),
         ("host", "\n".join(f"{name}: {count}" for name, count in hosts.items()) or "nothing is computed by the host"),
         ("memory", f"{memory.table()}\n{_summary(prepared)}"),
     )
     return "\n\n".join(f"== {title} ==\n{text}" for title, text in sections)
+
+
+def _choices(choices: Sequence[Choice]) -> str:
+    return "\n".join(map(str, choices)) or "there is no node that they can compute"
 
 
 def _title(call: Call) -> str:

@@ -19,13 +19,14 @@ if TYPE_CHECKING:
 _NAME = "graph"
 
 
-def load(model: str | Path | bytes | ModelProto, *, target: str | None = None) -> Model:
+def load(model: str | Path | bytes | ModelProto, *, target: str | None = None, libraries: bool = False) -> Model:
     """The model of an ONNX file or of a GraphDef of TensorFlow.
 
     Given by its path, as bytes, as a ``ModelProto``, or as the text of a GraphDef.  Contents say which of them it is.
+    ``libraries``: see ``Settings``.
     GraphError for what is no model, and for one with operators that are not supported, which it names.
     """
-    return Model(_source(model), Settings(target=target))
+    return Model(_source(model), Settings(target=target, libraries=libraries))
 
 
 def _source(model: str | Path | bytes | ModelProto) -> Source:

@@ -19,7 +19,8 @@ from tc.base.warn import warn
 from tc.cache.content.configured import Configuration, Mode, claim, configured, exists, open_reader
 from tc.cache.database.place import place_of
 from tc.cache.format.ingredients import Ingredients
-from tc.cache.format.records import Variant, text_key
+from tc.cache.format.records import LibraryTrial, Variant, text_key
+from tc.cache.format.schema_version import OlderVersionError
 from tc.store.wanted import Wanted, target_names
 from tc.targets.default_options import default_options
 
@@ -113,6 +114,27 @@ class KernelCache:
         except CacheError as error:
             self._say_once("keep", f"a kernel is not kept: {error}")
 
+    @property
+    def keeps(self) -> bool:
+        """Whether what is missing is made and stored; otherwise the cache is only read."""
+        return self._configuration.mode is Mode.STORE
+
+    def library_trial(self, work: str, machine: str, threads: int, library: str, generator: str) -> LibraryTrial | None:
+        """How long a library takes for some work, if that was measured."""
+        with self._forgiven():
+            reader = self._reader()
+            return None if reader is None else reader.library_trial(work, machine, threads, library, generator)
+        return None
+
+    def keep_library_trial(self, trial: LibraryTrial) -> None:
+        """Stores how long a library takes; only reads in other modes.  What cannot be stored is a warning."""
+        if not self.keeps:
+            return
+        try:
+            self._store.get(None, self._open_store).add_library_trial(trial)
+        except CacheError as error:
+            self._say_once("keep", f"the trial of a library is not kept: {error}")
+
     def explain(self, wanted: Wanted) -> str:
         """What ``find`` would do, and why, as text."""
         place = f"{self._place} ({self._configuration.mode.value})"
@@ -135,9 +157,15 @@ class KernelCache:
 
     def _reader(self) -> Reader | None:
         """None where nothing has been kept yet, which only a cache that is read is blamed for."""
-        if self._configuration.mode is Mode.STORE and not exists(self._configuration):
+        if self._configuration.mode is not Mode.STORE:
+            return open_reader(self._configuration)
+        if not exists(self._configuration):
             return None
-        return open_reader(self._configuration)
+        try:
+            return open_reader(self._configuration)
+        except OlderVersionError:
+            self._store.get(None, self._open_store)  # which brings the tables up to date
+            return open_reader(self._configuration)
 
     def _variant(self, reader: Reader, wanted: Wanted) -> tuple[Variant, Wanted] | None:
         """The variant, and what it was made for: the very kernel, or one that serves it with symbolic sizes."""

@@ -11,7 +11,7 @@ from typing import Final
 
 from tc.cache.content.store import Store
 from tc.cache.format.ingredients import Ingredients
-from tc.cache.format.records import Measurement, Native, Run, Text, Trial, Variant
+from tc.cache.format.records import LibraryTrial, Measurement, Native, Run, Text, Trial, Variant
 
 MACHINE: Final = "a machine"
 OTHER_MACHINE: Final = "another machine"
@@ -105,6 +105,10 @@ def native(number: int = 0) -> Native:
     return Native("pool", MACHINE, f"{number:064x}", b"\x7fELF" + bytes([number % 256]) * 50)
 
 
+def library_trial(number: int = 0) -> LibraryTrial:
+    return LibraryTrial(f"{number:064x}", MACHINE, 2, "BLAS 3", "generator", "right", 0.5, 0.25, DAWN)
+
+
 def fill(store: Store, seed: int, count: int = 6) -> None:
     """Records of all kinds at random, of which two caches have some in common and contradict each other in others."""
     random = Random(seed)
@@ -120,6 +124,7 @@ def fill(store: Store, seed: int, count: int = 6) -> None:
         store.add_trials(trial(random.randrange(20), number) for _ in range(3))
         store.add_text(text(random.randrange(5)))
         store.add_native(native(random.randrange(5)))
+        store.add_library_trial(library_trial(number))
 
 
 def filled(path: Path, seed: int = 0, key: bytes | None = None, count: int = 6) -> Path:

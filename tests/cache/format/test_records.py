@@ -25,12 +25,14 @@ RECORDS: tuple[Record, ...] = (
     samples.run(),
     samples.text(),
     samples.native(),
+    samples.library_trial(),
 )
 IDENTITIES = {
     "Variant": {"kernel", "options", "threads"},
     "Run": {"name"},
     "Text": {"key"},
     "Native": {"name", "machine", "source"},
+    "LibraryTrial": {"work", "machine", "threads", "library", "generator"},
 }
 PLACES = list(zip(TABLES, RECORDS, strict=True))
 
