@@ -210,13 +210,18 @@ ROOMS = {
         "base language.text targets artifact export api graph.ir graph.memory graph.run",
         "numpy",
     ),
+    "graph.libraries": room(
+        "base grammar.syntax language.program graph.ir graph.operators graph.operators.neural graph.partition "
+        "cache.format runtime.host runtime.frameworks store api graph.run",
+        "numpy scipy torch",
+    ),
     "graph.rewrite": room("base graph.ir graph.operators graph.partition graph.run", "numpy"),
     "graph.rewrite.rules": room("base graph.ir graph.operators graph.operators.neural graph.rewrite", "numpy"),
     "graph.settings": room("base graph.memory graph.rewrite"),
     # Models are prepared, and tuned, which prepares them for what was measured meanwhile.
     "graph.preparation": room(
-        "base targets runtime.host api graph.ir graph.partition graph.memory graph.run graph.export graph.rewrite "
-        "graph.rewrite.rules graph.settings",
+        "base targets runtime.host api graph.ir graph.partition graph.memory graph.run graph.export graph.libraries "
+        "graph.rewrite graph.rewrite.rules graph.settings",
         "numpy",
     ),
     "graph.tuning": room(
@@ -260,8 +265,8 @@ ROOMS = {
     ),
     "graph": room(
         "base language.text runtime.frameworks tuner.trial graph.ir graph.partition graph.memory graph.run "
-        "graph.export graph.rewrite graph.rewrite.rules graph.settings graph.preparation graph.tuning graph.kept "
-        "graph.protobuf graph.onnx graph.graphdef api",
+        "graph.export graph.libraries graph.rewrite graph.rewrite.rules graph.settings graph.preparation "
+        "graph.tuning graph.kept graph.protobuf graph.onnx graph.graphdef api",
         "numpy onnx",
     ),
     "torch.fx": room("base graph.ir", "ml_dtypes numpy torch"),

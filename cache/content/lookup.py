@@ -17,6 +17,7 @@ from tc.cache.format.database_errors import damaged
 from tc.cache.format.ingredients import Ingredients
 from tc.cache.format.records import (
     Constant,
+    LibraryTrial,
     ModelInterface,
     Native,
     Plan,
@@ -24,6 +25,7 @@ from tc.cache.format.records import (
     Text,
     Trial,
     Variant,
+    library_trial_identity,
     native_identity,
     variant_identity,
 )
@@ -34,6 +36,7 @@ from tc.cache.format.tables import (
     CONSTANTS,
     DECIDING,
     FEWEST_THREADS,
+    LIBRARY_TRIALS,
     MEASURED_SHAPES,
     MEASUREMENTS,
     META,
@@ -147,6 +150,12 @@ class Reader:
         """The contents of a constant that plans share."""
         with self.database.session() as session:
             return self._one(session, CONSTANTS, identity)
+
+    def library_trial(self, work: str, machine: str, threads: int, library: str, generator: str) -> LibraryTrial | None:
+        """How long a library takes for some work on such a machine, beside our kernels with so many threads."""
+        with self.database.session() as session:
+            identity = library_trial_identity(work, machine, threads, library, generator)
+            return self._one(session, LIBRARY_TRIALS, identity)
 
     def compilers(self, target: str, architecture: str) -> tuple[str, ...]:
         """The versions of the compiler that kernels in this cache were made with, sorted."""

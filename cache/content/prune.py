@@ -96,7 +96,8 @@ def _remove_older(connection: Connection, time: str, winners: set[str]) -> None:
     variants = schema.VARIANTS.c
     old = connection.execute(select(variants.identity).where(variants.created < time)).scalars()
     _remove_variants(connection, [identity for identity in old if identity not in winners])
-    connection.execute(delete(schema.TRIALS).where(schema.TRIALS.c.created < time))
+    for table in (schema.TRIALS, schema.LIBRARY_TRIALS):
+        connection.execute(delete(table).where(table.c.created < time))
     runs = schema.RUNS.c
     named = (select(table.c.run).where(table.c.run == runs.name) for table in (schema.MEASUREMENTS, schema.TRIALS))
     connection.execute(delete(schema.RUNS).where(runs.created < time, *(~found.exists() for found in named)))

@@ -21,6 +21,7 @@ from tc.cache.format.database_errors import told
 from tc.cache.format.ingredients import Ingredients
 from tc.cache.format.records import (
     Constant,
+    LibraryTrial,
     Measurement,
     ModelInterface,
     Native,
@@ -47,9 +48,9 @@ def ship(
 
     That is: every variant that wins on some machine with some number of threads, every variant that was never
     measured, and the kernels, measurements, texts and helpers that belong to them; plans of graphs that need no other
-    kernels; with ``trials``, also how they were found.  ``key``: every record of the source must bear its seal, and so
-    does the copy.  ``seal``: seals the copy anew.  CacheError, with the old file untouched, if the source is damaged or
-    the target cannot be written.
+    kernels; trials of libraries, by which nodes of graphs go to them; with ``trials``, also how variants were found.
+    ``key``: every record of the source must bear its seal, and so does the copy.  ``seal``: seals the copy anew.
+    CacheError, with the old file untouched, if the source is damaged or the target cannot be written.
     """
     path = _target(source, target)
     reader = Reader.open(source, key=key)
@@ -101,7 +102,7 @@ def _selection(contents: Contents, *, trials: bool) -> Callable[[Ingredients | R
                 return record.variant in variants
             case Trial() | Run():
                 return trials
-            case Text() | Native():
+            case Text() | Native() | LibraryTrial():
                 return True
             case Plan():
                 return record.identity in kept.plans

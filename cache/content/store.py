@@ -22,6 +22,7 @@ from tc.cache.format.database_errors import told
 from tc.cache.format.ingredients import Ingredients
 from tc.cache.format.records import (
     Constant,
+    LibraryTrial,
     Measurement,
     ModelInterface,
     Native,
@@ -35,6 +36,7 @@ from tc.cache.format.rows import row_of
 from tc.cache.format.schema import migrate
 from tc.cache.format.tables import (
     CONSTANTS,
+    LIBRARY_TRIALS,
     MEASUREMENTS,
     MODELS,
     NATIVES,
@@ -114,6 +116,10 @@ class Store:
     def add_native(self, native: Native) -> None:
         """Stores a helper."""
         self._add(NATIVES, (native,))
+
+    def add_library_trial(self, trial: LibraryTrial) -> None:
+        """Stores how long a library takes."""
+        self._add(LIBRARY_TRIALS, (trial,))
 
     def add_run(self, run: Run) -> None:
         """Stores that a search has begun."""

@@ -224,11 +224,38 @@ class Constant(_Content):
     contents: bytes
 
 
+@frozen
+class LibraryTrial(_Content):
+    """How long a library takes for a node of a graph, beside our kernels; who computes the node follows from it.
+
+    ``work``: the hash of what is computed.  ``library``: its name, its version and its threads.  ``threads``: ours.
+    ``generator``: as of kernels.  ``outcome``: whether the results were right, or why not.  ``ours`` and ``theirs``:
+    the least of several times, in seconds; None where results were wrong.  ``at``: ISO 8601, UTC.
+    """
+
+    work: str
+    machine: str
+    threads: int
+    library: str
+    generator: str
+    outcome: str
+    ours: float | None
+    theirs: float | None
+    at: str
+
+    @property
+    def identity(self) -> str:
+        """The hash of what was measured, where, and with what: a cache holds one trial for each."""
+        return library_trial_identity(self.work, self.machine, self.threads, self.library, self.generator)
+
+
 # Those of the grammar: other ones are errors.
 _SPACES: Final = "\t\f\v\r\n"
 _BYTE_ORDER_MARK: Final = "\ufeff"
 
-Record: TypeAlias = Variant | Measurement | Trial | Run | Text | Native | ModelInterface | Plan | Constant
+Record: TypeAlias = (
+    Variant | Measurement | Trial | Run | Text | Native | ModelInterface | Plan | Constant | LibraryTrial
+)
 
 
 def variant_identity(kernel: str, options: str, threads: int) -> str:
@@ -239,6 +266,12 @@ def variant_identity(kernel: str, options: str, threads: int) -> str:
 def native_identity(name: str, machine: str, source: str) -> str:
     """The name under which a helper is stored."""
     return digest_of("native", (("name", name), ("machine", machine), ("source", source)))
+
+
+def library_trial_identity(work: str, machine: str, threads: int, library: str, generator: str) -> str:
+    """The name under which the trial of a library is stored."""
+    values = (("work", work), ("machine", machine), ("threads", threads), ("library", library))
+    return digest_of("library trial", (*values, ("generator", generator)))
 
 
 def text_key(text: str, generator: str) -> str:

@@ -168,6 +168,21 @@ PLANS: Final = Table(
     Index("plans_of_model", "model"),
 )
 
+LIBRARY_TRIALS: Final = Table(
+    "library_trials",
+    METADATA,
+    *_kept(),
+    _text("work"),
+    _text("machine"),
+    Column("threads", BigInteger, nullable=False),
+    _text("library"),
+    _text("generator"),
+    _text("outcome"),
+    Column("ours", Double),
+    Column("theirs", Double),
+    _text("at"),
+)
+
 Migration: TypeAlias = Callable[[Connection], None]
 
 
@@ -183,7 +198,12 @@ def _add_plans(connection: Connection) -> None:
     METADATA.create_all(connection, [MODELS, CONSTANTS, PLANS])
 
 
-MIGRATIONS: Final[tuple[Migration, ...]] = (_create, _add_plans)
+def _add_library_trials(connection: Connection) -> None:
+    # A new cache has them already.
+    METADATA.create_all(connection, [LIBRARY_TRIALS])
+
+
+MIGRATIONS: Final[tuple[Migration, ...]] = (_create, _add_plans, _add_library_trials)
 """The step from each version to the next, from nothing on; ``version.VERSION`` counts them."""
 
 # Any number that has no other use: only one process at a time creates or migrates.

@@ -10,7 +10,7 @@ from tc.base.errors import CacheError
 APPLICATION: Final = "tc kernel cache"
 """What the table ``meta`` calls its application."""
 
-VERSION: Final = 2
+VERSION: Final = 3
 """Of the tables; every migration adds one."""
 
 

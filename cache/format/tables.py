@@ -13,6 +13,7 @@ from tc.base.frozen import frozen
 from tc.cache.format.ingredients import FIELDS
 from tc.cache.format.records import (
     Constant,
+    LibraryTrial,
     Measurement,
     ModelInterface,
     Native,
@@ -57,6 +58,7 @@ NATIVES: Final = Table("natives", Native)
 MODELS: Final = Table("models", ModelInterface)
 CONSTANTS: Final = Table("constants", Constant)
 PLANS: Final = Table("plans", Plan)
+LIBRARY_TRIALS: Final = Table("library_trials", LibraryTrial)
 
 # Every table comes after those that it refers to.
 TABLES: Final[tuple[Table[Any], ...]] = (
@@ -69,6 +71,7 @@ TABLES: Final[tuple[Table[Any], ...]] = (
     MODELS,
     CONSTANTS,
     PLANS,
+    LIBRARY_TRIALS,
 )
 
 _KERNEL: Final = ", ".join(FIELDS)
@@ -86,7 +89,7 @@ DECIDING: Final = " UNION ALL ".join(
         "SELECT 'kernels' AS name, key AS digest FROM kernels",
         *(
             f"SELECT '{table.name}', digest FROM {table.name}"
-            for table in (VARIANTS, MEASUREMENTS, TEXTS, NATIVES, MODELS, CONSTANTS, PLANS)
+            for table in (VARIANTS, MEASUREMENTS, TEXTS, NATIVES, MODELS, CONSTANTS, PLANS, LIBRARY_TRIALS)
         ),
     )
 )

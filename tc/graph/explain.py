@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from textwrap import indent
 from typing import Final
 
 from tc.base.counted import counted
 from tc.graph.ir.graph_text import graph_text
 from tc.graph.ir.nodes import Call, Host
+from tc.graph.libraries.choose import Choice
 from tc.graph.memory.plan import MEGABYTE
 from tc.graph.partition.costs import Cost
 from tc.graph.preparation import Prepared
@@ -19,8 +20,8 @@ _INDENT: Final = "    "
 
 
 def explained(prepared: Prepared, steps: Mapping[tuple[str, ...], str] | None = None) -> str:
-    """Sections: the graph, what was rewritten, kernels and what they cost, why some are apart, what the host computes,
-    memory.
+    """Sections: the graph, what was rewritten, kernels and what they cost, why some are apart, libraries, what the host
+    computes, memory.
 
     ``steps``: of the schedule of each kernel, by the names of its results.
     """
@@ -40,6 +41,7 @@ def explained(prepared: Prepared, steps: Mapping[tuple[str, ...], str] | None = 
         ("rewriting", "\n".join(f"{rule}: {count} times" for rule, count in applied.items()) or "nothing"),
         (f"kernels: {len(calls)} for {_count(prepared)} calls", "\n".join([*kernels, *_sums(prepared, costs)])),
         ("cuts", "\n".join(f"{name}: {why}" for name, why in cuts.items()) or "nothing is cut"),
+        *([] if prepared.choices is None else [("libraries", _choices(prepared.choices))]),
         ("host", "\n".join(f"{name}: {count}" for name, count in hosts.items()) or "nothing is computed by the host"),
         ("memory", f"{memory.table()}\n{_summary(prepared)}"),
     )
@@ -51,6 +53,10 @@ def _costs(prepared: Prepared) -> dict[str, Cost]:
     partition, nodes = prepared.decision.partition, prepared.rewritten.nodes
     found = ((group, prepared.costs.of(group)) for group in partition.groups)
     return {name: cost for group, cost in found for at in group for name in nodes[at].results}
+
+
+def _choices(choices: Sequence[Choice]) -> str:
+    return "\n".join(map(str, choices)) or "there is no node that they can compute"
 
 
 def _sums(prepared: Prepared, costs: dict[str, Cost]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -66,7 +67,7 @@ class ModelFile:
         """The package that reads the model, and has a part in what becomes of it; None where it is not installed."""
         return _onnx() if self._format is Format.ONNX else ""
 
-    def arrays(self) -> dict[str, np.ndarray]:
+    def arrays(self) -> Mapping[str, np.ndarray]:
         """The tensors that the model holds, by name."""
         if self._format is not Format.ONNX:
             return self.read().arrays()
@@ -103,7 +104,7 @@ class ParsedModel:
         """As of ``ModelFile``."""
         return _onnx()
 
-    def arrays(self) -> dict[str, np.ndarray]:
+    def arrays(self) -> Mapping[str, np.ndarray]:
         """The tensors that the model holds, by name."""
         return self.read().arrays()
 

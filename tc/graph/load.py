@@ -16,14 +16,17 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
 
-def load(model: str | os.PathLike[str] | bytes | ModelProto, *, target: str | None = None) -> Model:
+def load(
+    model: str | os.PathLike[str] | bytes | ModelProto, *, target: str | None = None, libraries: bool = False
+) -> Model:
     """The model of an ONNX file or of a GraphDef of TensorFlow.
 
     Given by its path, as bytes, as a ``ModelProto``, or as the text of a GraphDef.  Contents say which of them it is.
+    ``libraries``: see ``Settings``.
     GraphError for what is no model, and for one with operators that are not supported, which it names.
     """
     source, contents = known(_given(model))
-    return Model(source, Settings(target=target), contents)
+    return Model(source, Settings(target=target, libraries=libraries), contents)
 
 
 def _given(model: str | os.PathLike[str] | bytes | ModelProto) -> ModelFile | ParsedModel:

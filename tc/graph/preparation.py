@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from tc.api.available import target_of_call
-from tc.base.errors import DeviceError, GraphError
+from tc.base.errors import DeviceError, GraphError, OptionsError
 from tc.base.frozen import frozen
 from tc.graph.export.own_outputs import with_own_outputs
 from tc.graph.ir.graph import Graph
@@ -31,12 +32,18 @@ from tc.graph.settings import Settings
 from tc.runtime.host.threads import get_threads
 from tc.targets.target import CpuTarget
 
+if TYPE_CHECKING:
+    from tc.graph.libraries.choose import Choice
+
 _HOST: Final = "cpu"
 
 
 @frozen
 class Prepared:
-    """A graph before and after rewriting, how it is divided into kernels, what these cost, and its memory."""
+    """A graph before and after rewriting, how it is divided into kernels, what these cost, and its memory.
+
+    ``choices``: who computes the nodes that libraries can; None where none was asked for.
+    """
 
     elaborated: Graph
     rewritten: Graph
@@ -44,18 +51,29 @@ class Prepared:
     decision: Decision
     costs: Costs
     memory: MemoryPlan
+    choices: tuple[Choice, ...] | None = None
+
+
+@frozen
+class Optimized:
+    """A graph after rewriting, with constants computed, and with joins; what was rewritten; who computes what."""
+
+    graph: Graph
+    trace: tuple[Applied, ...]
+    choices: tuple[Choice, ...] | None = None
 
 
 def prepared(graph: Graph, settings: Settings) -> Prepared:
     """The plan of a graph.  Compiles only what depends on constants alone.
 
-    GraphError where a size is open, and for cuts that the graph has not.
+    GraphError where a size is open, and for cuts that the graph has not.  OptionsError where libraries are asked for on
+    other targets than processors.
     """
-    return divided(graph, *optimized(graph, settings), settings)
+    return divided(graph, optimized(graph, settings), settings)
 
 
-def optimized(graph: Graph, settings: Settings) -> tuple[Graph, tuple[Applied, ...]]:
-    """The graph after rewriting, with constants computed, and with joins; and what was rewritten.
+def optimized(graph: Graph, settings: Settings) -> Optimized:
+    """The graph after all that comes before it is divided into kernels.
 
     Joins come before kernels, since they move nothing, whatever shares a kernel.
     """
@@ -64,9 +82,38 @@ def optimized(graph: Graph, settings: Settings) -> tuple[Graph, tuple[Applied, .
     if settings.rules != ():
         # What is constant now may be so for another rule.
         changed, further = simplified(folded(changed, _computed), settings)
+        trace = (*trace, *further)
+    choices = None
+    if settings.libraries:  # before rules that make several nodes of one
+        changed, choices = _chosen(changed, settings)
+    if settings.rules != ():
         changed, last = simplified(folded(changed, _computed), settings, late=True)
-        changed, trace = laid_out(changed), (*trace, *further, *last)
-    return joined(changed, lambda found: _needed(found, settings)) if settings.join else changed, trace
+        changed, trace = laid_out(changed), (*trace, *last)
+    if settings.join:
+        changed = joined(changed, lambda found: _needed(found, settings))
+    return Optimized(changed, trace, choices)
+
+
+def _chosen(graph: Graph, settings: Settings) -> tuple[Graph, tuple[Choice, ...]]:
+    """The graph with the nodes of libraries, and why."""
+    from tc.graph.libraries.choose import with_libraries
+    from tc.graph.libraries.installed import installed
+
+    target = target_of_call(settings.target)
+    if not isinstance(target, CpuTarget):
+        raise OptionsError(f"libraries=True is for the target 'cpu', not for '{target}'; leave it out")
+    own = replace(settings, libraries=False, cuts=None)
+
+    def ready(part: Graph) -> Callable[[Mapping[str, np.ndarray]], object]:
+        return Execution(prepared(part, own).memory, settings.target).run
+
+    rules = RULES if own.rules is None else own.rules
+    said = f"{target} {[rule.name for rule in rules]} {own.fuse} {own.in_place} {own.reorder}"
+    return with_libraries(graph, _by_rule(graph, settings), installed(), said, ready)
+
+
+def _by_rule(graph: Graph, settings: Settings) -> Partition:
+    return partition_of(graph) if settings.fuse else unfused(graph)
 
 
 def exportable(graph: Graph, settings: Settings) -> MemoryPlan:
@@ -80,7 +127,7 @@ def exportable(graph: Graph, settings: Settings) -> MemoryPlan:
 
 def _needed(graph: Graph, settings: Settings) -> Sequence[Block]:
     """What a graph needs of memory if it is divided by the rule."""
-    parts = composed(graph, partition_of(graph) if settings.fuse else unfused(graph))
+    parts = composed(graph, _by_rule(graph, settings))
     return needed_blocks(parts, in_place=settings.in_place, reorder=settings.reorder)
 
 
@@ -119,12 +166,11 @@ def simplified(graph: Graph, settings: Settings, *, late: bool = False) -> tuple
     return rewritten(graph, [rule for rule in every if late or not rule.late]) if every else (graph, ())
 
 
-def divided(
-    graph: Graph, changed: Graph, trace: tuple[Applied, ...], settings: Settings, record: Record | None = None
-) -> Prepared:
+def divided(graph: Graph, found: Optimized, settings: Settings, record: Record | None = None) -> Prepared:
     """The plan of a graph that was rewritten: how it is divided is decided by a record of measurements, None for that
     of the cache of this process.
     """
+    changed = found.graph
     costs = _costs(changed, settings, record)
     if not settings.fuse:
         decision = Decision(unfused(changed))
@@ -133,7 +179,7 @@ def divided(
     else:
         decision = decided(costs)
     memory = _planned(composed(changed, decision.partition), settings)
-    return Prepared(graph, changed, trace, decision, costs, memory)
+    return Prepared(graph, changed, found.trace, decision, costs, memory, found.choices)
 
 
 def _costs(graph: Graph, settings: Settings, record: Record | None) -> Costs:

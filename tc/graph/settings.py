@@ -24,6 +24,8 @@ class Settings:
     ``arena``: intermediate values lie in one block of memory; otherwise each is allocated and freed.
     ``offsets``: how places in the arena are looked for.  ``workspace``: bytes that intermediate values may take; a
     graph that needs more is a GraphError.
+    ``libraries``: PyTorch, if it is installed, and SciPy's BLAS compute the products and convolutions with which they
+    were measured to be quicker than our kernels, on the processor (see ``tc.graph.libraries``).
     OptionsError for cuts that are no names, or beside ``fuse=False``, which leaves nothing to cut.
     """
 
@@ -37,6 +39,7 @@ class Settings:
     arena: bool = True
     offsets: Placing = USUAL
     workspace: int | None = None
+    libraries: bool = False
 
     def __post_init__(self) -> None:
         if self.cuts is None:

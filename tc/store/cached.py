@@ -16,7 +16,7 @@ from tc.base.errors import CacheError, DeviceError
 from tc.base.generator import generator_version
 from tc.cache.content.configured import Mode, configured
 from tc.cache.format.ingredients import Ingredients
-from tc.cache.format.records import Variant, text_key
+from tc.cache.format.records import LibraryTrial, Variant, text_key
 from tc.store.access import Access
 from tc.store.wanted import Wanted, target_names, threads_of
 from tc.targets.default_options import default_options
@@ -138,6 +138,27 @@ class KernelCache(Access):
             self._limit()
         except CacheError as error:
             self._say_once("keep", f"a kernel is not kept: {error}")
+
+    @property
+    def keeps(self) -> bool:
+        """Whether what is missing is made and stored; otherwise the cache is only read."""
+        return self._configuration.mode is Mode.STORE
+
+    def library_trial(self, work: str, machine: str, threads: int, library: str, generator: str) -> LibraryTrial | None:
+        """How long a library takes for some work, if that was measured."""
+        with self._forgiven():
+            reader = self._reader()
+            return None if reader is None else reader.library_trial(work, machine, threads, library, generator)
+        return None
+
+    def keep_library_trial(self, trial: LibraryTrial) -> None:
+        """Stores how long a library takes; only reads in other modes.  What cannot be stored is a warning."""
+        if not self.keeps:
+            return
+        try:
+            self._store.get(None, self._open_store).add_library_trial(trial)
+        except CacheError as error:
+            self._say_once("keep", f"the trial of a library is not kept: {error}")
 
     def explain(self, wanted: Wanted) -> str:
         """What ``find`` would do, and why, as text."""

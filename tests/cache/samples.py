@@ -15,6 +15,7 @@ from tc.cache.content.store import Store
 from tc.cache.format.ingredients import Ingredients
 from tc.cache.format.records import (
     Constant,
+    LibraryTrial,
     Measurement,
     ModelInterface,
     Native,
@@ -143,6 +144,10 @@ def plan(number: int = 0, kernels: Sequence[int] = (0,), constants: Sequence[int
     )
 
 
+def library_trial(number: int = 0) -> LibraryTrial:
+    return LibraryTrial(f"{number:064x}", MACHINE, 2, "BLAS 3", "generator", "right", 0.5, 0.25, DAWN)
+
+
 def fill(store: Store, seed: int, count: int = 6) -> None:
     """Records of all kinds at random, of which two caches have some in common and contradict each other in others."""
     random = Random(seed)
@@ -160,6 +165,7 @@ def fill(store: Store, seed: int, count: int = 6) -> None:
         store.add_native(native(random.randrange(5)))
         shared = number % 3
         store.add_plan(interface(number), [constant(shared)], plan(number, (number,), (shared,), one.threads))
+        store.add_library_trial(library_trial(number))
 
 
 def filled(path: Path, seed: int = 0, key: bytes | None = None, count: int = 6) -> Path:

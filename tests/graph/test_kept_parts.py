@@ -304,7 +304,7 @@ def test_what_a_plan_depends_on_is_in_its_key() -> None:
     settings = [
         Settings(rules=()), Settings(rules=tc.graph.RULES[:3]), Settings(fuse=False), Settings(in_place=False),
         Settings(reorder=False), Settings(arena=False), Settings(cuts=()), Settings(cuts=("y",)), Settings(join=False),
-        Settings(offsets=tc.graph.Placing(seconds=1.0)), Settings(workspace=1 << 20),
+        Settings(offsets=tc.graph.Placing(seconds=1.0)), Settings(workspace=1 << 20), Settings(libraries=True),
     ]  # fmt: skip
     texts += [request_text(REQUEST, one) for one in settings]
     assert None not in texts

@@ -47,6 +47,7 @@ def number(builder: Builder, value: float) -> Value:
 
 add, sub, mul, div = (formula(f"{{0}} {sign} {{1}}") for sign in "+-*/")
 power, neg, relu = formula("pow({0}, {1})"), formula("-{0}"), formula("max({0}, 0)")
+square, absolute = formula("{0} * {0}"), formula("abs({0})")
 total = formula("{0}")
 
 
@@ -156,6 +157,33 @@ EXAMPLES: dict[str, Make] = {
     "formula of a formula": lambda b, x, y: add(b, formula("{0} * {1}")(b, x, y), x),
     "product with one-hot rows": lambda b, x, y: one_hot_rows(b, x),
     "minimal filtering": lambda b, x, y: images(b, x),
+    "zero minus": lambda b, x, y: sub(b, number(b, 0), x),
+    "times minus one": lambda b, x, y: mul(b, x, number(b, -1)),
+    "minus one times": lambda b, x, y: mul(b, number(b, -1), x),
+    "divided by minus one": lambda b, x, y: div(b, x, number(b, -1)),
+    "negated difference": lambda b, x, y: neg(b, sub(b, x, y)),
+    "negated product of difference": lambda b, x, y: neg(b, mul(b, sub(b, x, y), x)),
+    "negated product with difference": lambda b, x, y: neg(b, mul(b, x, sub(b, x, y))),
+    "negated quotient of difference": lambda b, x, y: neg(b, div(b, sub(b, x, y), y)),
+    "negated quotient by difference": lambda b, x, y: neg(b, div(b, x, sub(b, x, y))),
+    "difference from negated": lambda b, x, y: sub(b, neg(b, x), y),
+    "negated factor": lambda b, x, y: mul(b, x, neg(b, y)),
+    "negated factor on the left": lambda b, x, y: mul(b, neg(b, x), y),
+    "negated divisor": lambda b, x, y: div(b, x, neg(b, y)),
+    "negated dividend": lambda b, x, y: div(b, neg(b, x), y),
+    "product with itself": lambda b, x, y: mul(b, x, x),
+    "square of negated": lambda b, x, y: square(b, neg(b, x)),
+    "square of absolute": lambda b, x, y: square(b, absolute(b, x)),
+    "absolute of negated": lambda b, x, y: absolute(b, neg(b, x)),
+    "relu of absolute": lambda b, x, y: relu(b, absolute(b, x)),
+    "relu of square": lambda b, x, y: relu(b, square(b, x)),
+    "absolute of relu": lambda b, x, y: absolute(b, relu(b, x)),
+    "absolute of square": lambda b, x, y: absolute(b, square(b, x)),
+    "floor of ceil": lambda b, x, y: formula("floor({0})")(b, formula("ceil({0})")(b, x)),
+    "ceil of floor": lambda b, x, y: formula("ceil({0})")(b, formula("floor({0})")(b, x)),
+    "pointwise between permutes": lambda b, x, y: b.permute(relu(b, b.permute(x, (1, 0))), (1, 0)),
+    "one divided": lambda b, x, y: div(b, number(b, 1), x),
+    "reciprocal times": lambda b, x, y: mul(b, formula("1 / {0}")(b, y), x),
     "divided by reciprocal": lambda b, x, y: mul(b, x, formula("1 / {0}")(b, y)),
 }
 # Errors of results of about 1, where a rule computes them in another way.
@@ -195,6 +223,11 @@ def test_random_graphs_keep_their_results(seed: int) -> None:
     found = evaluate(changed, case.inputs)
     for name, wanted in zip(changed.outputs, case.results, strict=True):
         np.testing.assert_array_equal(found[name], wanted)
+
+
+def test_minus_signs_do_not_move_to_more_elements() -> None:
+    graph = built(lambda b, x, y: mul(b, x, neg(b, b.slice(y, [0, 0], [1, 1], [3, 1]))))
+    assert [one.rule for one in rewritten(graph, RULES)[1] if "negated" in one.rule] == []
 
 
 def test_common_subexpressions_are_computed_once() -> None:

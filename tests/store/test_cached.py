@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 import warnings
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -28,6 +30,7 @@ from tc.store.cached import KernelCache
 from tc.store.wanted import Wanted, extents_of, shapes_text
 from tc.targets.options import CpuOptions, GpuOptions
 from tc.targets.target import parse_target
+from tests.cache.samples import library_trial, set_version
 from tests.commands.caches import measure
 from tests.programs import run
 
@@ -209,6 +212,24 @@ def test_an_empty_file_is_a_cache_that_is_being_made(tmp_path: Path) -> None:
             cache(tmp_path / "k.db", mode).find(wanted())
     keep(tmp_path / "k.db", wanted())
     assert cache(tmp_path / "k.db").find(wanted()) is not None
+
+
+def test_a_cache_of_an_older_version_is_brought_up_to_date_where_it_is_written(tmp_path: Path) -> None:
+    path, want = tmp_path / "k.db", wanted()
+    made = keep(path, want)
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("DROP TABLE library_trials")
+    set_version(path, "1")
+    with pytest.raises(tc.CacheError, match="was written by an older tc"):
+        cache(path, Mode.STRICT).find(want)
+    assert cache(path).find(want) == made
+    trial = library_trial()
+    cache(path).keep_library_trial(trial)
+    place = (trial.work, trial.machine, trial.threads, trial.library, trial.generator)
+    assert cache(path, Mode.STRICT).library_trial(*place) == trial
+    assert cache(path, Mode.STRICT).library_trial(*place[:-1], "another") is None
+    cache(path, Mode.STRICT).keep_library_trial(library_trial(1))  # which is only read
+    assert cache(path).library_trial(library_trial(1).work, *place[1:]) is None
 
 
 def test_warn_compiles_and_says_so_once(tmp_path: Path) -> None:

@@ -98,11 +98,11 @@ def _held(field: Field, value: Entry, name: Token) -> Held:
 def _scalar(kind: Kind, parts: tuple[Token, ...]) -> Held:
     """The value of a kind; ValueError where the text is that of another kind."""
     first = parts[0]
-    if (first.type == "STRING") != (kind in (Kind.BYTES, Kind.TEXT)):
+    if (first.type == "STRING") != (kind in (Kind.BYTES, Kind.MEMORY, Kind.TEXT)):
         raise ValueError(first)
     word = "".join(first.split())
     match kind:
-        case Kind.BYTES:
+        case Kind.BYTES | Kind.MEMORY:
             return b"".join(map(_unescaped, parts))
         case Kind.TEXT:
             return b"".join(map(_unescaped, parts)).decode("utf-8")

@@ -88,10 +88,10 @@ def restored(
     for name, place in places.items():
         value = values[name]
         shape, dtype = numbers(value.shape, name), numpy_dtype(value.type)
-        key = place, shape, value.type
+        key: object = (place, shape, value.type)
         if place.offset is not None:
             count = math.prod(place.shape) * dtype.itemsize
-            key = small[place.offset : place.offset + count], place.shape, shape, value.type
+            key = (small[place.offset : place.offset + count], place.shape, shape, value.type)
         if key not in found:
             found[key] = _restored(place, shape, dtype, small, large, model)
         made[name] = found[key]
@@ -110,7 +110,7 @@ def _restored(
         array = model[place.name]
         if array.dtype != dtype:
             raise ValueError(f"the model has {place.name} with the type {array.dtype}, not {dtype}")
-        return np.require(array.reshape(shape), requirements="CA")
+        return np.require(array.reshape(shape), requirements=["C", "A"])
     if place.number is not None:
         array = np.frombuffer(large[place.number], dtype)
     else:
@@ -118,7 +118,7 @@ def _restored(
         array = np.frombuffer(small, dtype, math.prod(place.shape), place.offset)
     part = array.reshape(place.shape)
     if place.shape == shape:
-        return np.require(part, requirements="CA")
+        return np.require(part, requirements=["C", "A"])
     whole = np.empty(shape, dtype)
     whole[...] = part
     return whole

@@ -51,7 +51,7 @@ class ModelSearch:
         self._optimized: Final = optimized(graph, settings)
         self._decides: Final = settings.fuse and settings.cuts is None
         rule = replace(settings, cuts=()) if self._decides else settings
-        self._by_rule: Final = _kernels(divided(graph, *self._optimized, rule, NO_RECORD))
+        self._by_rule: Final = _kernels(divided(graph, self._optimized, rule, NO_RECORD))
         # How often each kernel of the model occurs; then those that may take the place of others, as far as they do.
         self._counts: Counter[Wanted] = Counter()
         self._others: dict[Wanted, float] = {}
@@ -106,7 +106,7 @@ class ModelSearch:
             wanted.comprehension.kernels.refresh(wanted.signature, self._pool.target, self._pool.cache)
 
     def _decided(self) -> Prepared:
-        return divided(self._graph, *self._optimized, self._settings, self._pool.record())
+        return divided(self._graph, self._optimized, self._settings, self._pool.record())
 
     def _changes(self, prepared: Prepared) -> Iterator[Change]:
         """How the kernels that are worth it may be divided otherwise."""

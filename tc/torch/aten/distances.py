@@ -81,7 +81,7 @@ def _between_all(operation: Operation) -> Value:
     type, one, other = _wide(operation), operation.value("x1"), operation.value("x2")
     batch = broadcast_shape([one.shape[:-2], other.shape[:-2]], "cdist")
     one, other = (operation.builder.expand(own, (*batch, *own.shape[-2:])) for own in (one, other))
-    sets = [operation.builder.reshape(own, (math.prod(batch), *own.shape[-2:])) for own in (one, other)]  # type: ignore[arg-type]
+    sets = [operation.builder.reshape(own, (math.prod(batch), *own.shape[-2:])) for own in (one, other)]
     how = Norm.of(float(operation.number("p")), type)
     difference = "(A(b, i, k) - B(b, j, k))"
     statements = [
@@ -102,7 +102,7 @@ def _from_all(operation: Operation) -> Value:
     values = [operation.value(name) for name in names]
     batch = broadcast_shape([own.shape[:-2] for own in values], "cdist")
     values = [operation.builder.expand(own, (*batch, *own.shape[-2:])) for own in values]
-    flat = [operation.builder.reshape(own, (math.prod(batch), *own.shape[-2:])) for own in values]  # type: ignore[arg-type]
+    flat = [operation.builder.reshape(own, (math.prod(batch), *own.shape[-2:])) for own in values]
     x, distance = "(A(b, i, k) - B(b, j, k))", "D(b, i, j)"
     sign = f"({x} > 0 ? 1 : {x} < 0 ? -1 : 0)"
     match order:
@@ -134,7 +134,7 @@ def _within(operation: Operation) -> Value:
     """The distances of all pairs of points of one set, in the order of the first of the two."""
     type, own = _wide(operation), operation.value("self")
     how = Norm.of(float(operation.number("p")), type)
-    first, second = (operation.builder.constant(found) for found in np.triu_indices(int(own.shape[0]), 1))  # type: ignore[arg-type]
+    first, second = (operation.builder.constant(found) for found in np.triu_indices(int(own.shape[0]), 1))
     statements = [
         f"S(p) {how.operator} {how.term.format(x='(X(I(p), k) - X(J(p), k))')}",
         f"Y(p) = {how.result.format(s='S(p)')}",

@@ -211,8 +211,8 @@ def _masked_scatter(operation: Operation) -> Value:
 def _masked_scatter_gradient(operation: Operation) -> Value:
     builder, gradient, shape = operation.builder, operation.value("grad_output"), operation.integers("sizes")
     flags = builder.expand(operation.value("mask"), gradient.shape)
-    flat = [tensor_of_one(builder, one) for one in (gradient, flags)]
-    return builder.reshape(flagged_first(builder, *flat, math.prod(shape)), tuple(shape))
+    flat, flagged = (tensor_of_one(builder, one) for one in (gradient, flags))
+    return builder.reshape(flagged_first(builder, flat, flagged, math.prod(shape)), tuple(shape))
 
 
 RULES: Final[Rules] = {

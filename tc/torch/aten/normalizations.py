@@ -85,7 +85,8 @@ def _batch_norm(operation: Operation) -> Sequence[Value | None]:
     formulas = dict(zip("mrv", (wants[0] or any(wants[2:3]), wants[1], any(wants[3:4])), strict=True))
     names = [name for name, needed in formulas.items() if needed]
     how = Normalization("batch_norm", axes, inverse, statistics=tuple((f"{{{name}}}", wide) for name in names))
-    result, *statistics = normalized(operation.builder, how, own, *_by_channel(operation, rank))
+    scale, shift = _by_channel(operation, rank)
+    result, *statistics = normalized(operation.builder, how, own, scale, shift)
     found = dict(zip(names, statistics, strict=True))
     saved = [
         cast(operation.builder, found[name], type) if needed and type is not None else None

@@ -109,7 +109,7 @@ def _index_of_extreme(operation: Operation) -> Value:
     own, keep = operation.value("self"), bool(operation["keepdim"])
     rank = len(own.shape)
     if not operation.has("dim") or not rank:
-        flat = operation.builder.reshape(own, (math.prod(own.shape),))  # type: ignore[arg-type]  # numbers
+        flat = operation.builder.reshape(own, (math.prod(own.shape),))
         found = arg_reduced(operation.builder, flat, 0, greatest="argmax" in operation.name)
         return operation.builder.reshape(found, (1,) * rank) if keep else found
     return arg_reduced(operation.builder, own, operation.axis("dim"), greatest="argmax" in operation.name, keep=keep)

@@ -17,7 +17,19 @@ from tc.cache.content.prune import PruneReport, limit, prune
 from tc.cache.content.store import Store, iso_time
 from tc.cache.format.records import Text
 from tests.cache.content_support import Content, content
-from tests.cache.samples import MACHINE, fill, filled, kernel, measurement, native, run, text, trial, variant
+from tests.cache.samples import (
+    MACHINE,
+    fill,
+    filled,
+    kernel,
+    library_trial,
+    measurement,
+    native,
+    run,
+    text,
+    trial,
+    variant,
+)
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 
@@ -37,6 +49,8 @@ def test_age_takes_all_that_is_old_but_winners(where: str) -> None:
     old.add_run(run("old"))
     old.add_text(text(0))
     old.add_native(native(0))
+    old.add_library_trial(library_trial(0))
+    new.add_library_trial(library_trial(1))
     new.add_variant(kernel(2), variant(2))
     new.add_kernel(kernel(4))
     new.add_trial(trial(3, 2))
@@ -46,7 +60,7 @@ def test_age_takes_all_that_is_old_but_winners(where: str) -> None:
     report = prune(where, older_than=timedelta(days=30), now=lambda: NOW)
     assert report.removed == {
         "kernels": 1, "variants": 2, "measurements": 1, "trials": 2, "runs": 1, "texts": 1, "natives": 0, "models": 0,
-        "constants": 0, "plans": 0,
+        "constants": 0, "plans": 0, "library_trials": 1,
     }  # fmt: skip
     reader = Reader.open(where)
     assert reader.winner(kernel(0).key, MACHINE, 2) == winner

@@ -28,6 +28,7 @@ RECORDS: tuple[Record, ...] = (
     samples.interface(),
     samples.constant(),
     samples.plan(),
+    samples.library_trial(),
 )
 IDENTITIES = {
     "Variant": {"kernel", "options", "threads"},
@@ -37,6 +38,7 @@ IDENTITIES = {
     "ModelInterface": {"model", "generator", "reader"},
     "Constant": {"contents"},
     "Plan": {"model", "wanted", "target", "architecture", "threads", "generator", "reader"},
+    "LibraryTrial": {"work", "machine", "threads", "library", "generator"},
 }
 PLACES = list(zip(TABLES, RECORDS, strict=True))
 

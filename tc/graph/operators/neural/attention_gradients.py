@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Final
 
 from tc.base.frozen import frozen
@@ -35,7 +36,7 @@ class AttendedGradient:
     how: Attention
     masked: bool
 
-    def text(self, operands: tuple[Value, ...]) -> str:
+    def text(self, operands: Sequence[Value]) -> str:
         """The definition, whose results are ``d_query``, ``d_key`` and ``d_value``."""
         how, type = self.how, operands[0].type
         given = dict(zip((*_EXTENTS, *(("mask",) if self.masked else ())), operands, strict=True))

@@ -64,8 +64,8 @@ def padded_gradient(builder: Builder, gradient: Value, before: Sequence[int], af
 
     No element comes more than once on one side by ``reflect``.
     """
-    less = [[max(-amount, 0) for amount in amounts] for amounts in (before, after)]
-    found = padded(builder, gradient, *less)  # what was cropped gets nothing
+    first_less, last_less = ([max(-amount, 0) for amount in amounts] for amounts in (before, after))
+    found = padded(builder, gradient, first_less, last_less)  # what was cropped gets nothing
     for axis, (first, last) in enumerate(zip(before, after, strict=True)):
         if first > 0 or last > 0:
             found = _folded(builder, found, axis, max(first, 0), max(last, 0), mode)

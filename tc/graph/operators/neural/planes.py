@@ -33,7 +33,7 @@ def max_pool_in_planes(builder: Builder, x: Value, windows: Windows, counts: Seq
         read = access("T", ["n", "c", *_unpadded(windows)])
     statements += [
         f"{access('Y', at)} max=! {read}{where(ranges)}",
-        *_first_place(read, at, _flattened(windows.elements, kernel), elements(kernel), ranges),
+        *_first_place(read, at, _flattened(windows.elements, kernel), math.prod(kernel), ranges),
         f"{access('I', at)} = {_in_plane(windows)} where {_place(at)}",
     ]
     text = definition("max_pool", [parameter(x.type, ["N", "C", *windows.sizes], "X")], ["Y", "I"], statements)

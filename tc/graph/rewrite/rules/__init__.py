@@ -13,6 +13,7 @@ from tc.graph.rewrite.rules import (
     neutral,
     one_hot,
     reductions,
+    signs,
     views,
 )
 
@@ -21,6 +22,7 @@ RULES: Final[tuple[Rule, ...]] = (
     *views.RULES,
     *reductions.RULES,
     *algebra.RULES,
+    *signs.RULES,
     *one_hot.RULES,
     *convolutions.RULES,
     *formulas.RULES,

@@ -117,6 +117,20 @@ RULES: Final[tuple[Rule, ...]] = (
         "log(softmax(x)) -> log_softmax(x), which is finite where the softmax rounds to 0",
     ),
     Rule(
+        "one divided",
+        Formula("{0} / {1}", (C, X)),
+        _formula("reciprocal", "1 / {0}", "x"),
+        _is(1),
+        "1 / x, with a constant, -> 1 / x",
+    ),
+    Rule(
+        "reciprocal times",
+        Formula("{0} * {1}", (Formula("1 / {0}", (Y,), once=True), X)),
+        _formula("div", "{0} / {1}", "x", "y"),
+        lambda match: match.result.type.is_floating,
+        "(1 / y) * x -> x / y, which is rounded once",
+    ),
+    Rule(
         "divided by reciprocal",
         Formula("{0} * {1}", (X, Formula("1 / {0}", (Y,), once=True))),
         _formula("div", "{0} / {1}", "x", "y"),

@@ -85,6 +85,12 @@ def _before_view(builder: Builder, match: Match) -> Value:
     return builder.permute(made, view.how.axes)
 
 
+def _between(builder: Builder, match: Match) -> Value:
+    outer = match.view("outer").how
+    assert isinstance(outer, Permute)
+    return builder.permute(_before_view(builder, match), outer.axes)
+
+
 def _is_computed(match: Match) -> bool:
     """Whether the operand of the view comes from a call, whose kernel may then have the operator too.
 
@@ -231,6 +237,13 @@ RULES: Final[tuple[Rule, ...]] = (
         _both_before,
         _equal_axes,
         "f(permute(x), permute(y)) -> permute(f(x, y))",
+    ),
+    Rule(
+        "pointwise between permutes",
+        Looked("outer", Permute, Made("root", Pointwise, (Looked("view", Permute, X, once=True),), once=True)),
+        _between,
+        always,
+        "permute(f(permute(x))) -> permute(permute(f(x)))",
     ),
     Rule(
         "slice of a part",
