@@ -18,6 +18,7 @@ from tc.commands.export_model import main
 from tc.graph.export.names import distinct_names, owner_of
 from tc.graph.ir.graph import Graph
 from tc.graph.model import Model
+from tc.graph.operators.joining import concatenated
 from tc.graph.settings import Settings
 from tests.fuzz.graph_programs import drawn
 from tests.graph.exported import STRICT, built, check, described, results, same_bits, shell
@@ -170,6 +171,20 @@ def test_values_lie_where_the_plan_says(settings: Settings, tmp_path: Path) -> N
     graph = builder.finish(outputs)
     given = floats(6, 8), np.array([True, False, True])
     check(Model.of(graph, settings), tmp_path / "places", *given)
+
+
+def test_parts_of_concatenations_lie_where_the_plan_says(tmp_path: Path) -> None:
+    """One in the arena, whose parts have strides, and one that is the array of the caller."""
+    builder = tc.graph.Builder("parts")
+    x = builder.input("x", F, (2, 3, 20))
+    text = "def sums(float(N,C,H) X) -> (Y) { Y(n,c,h) +=! X(n,c,h+i) where i in 0:2 }"
+    parts = [builder.call(text, x)[0] for _ in range(3)]
+    inner = concatenated(builder, parts[:2], 1)
+    (least,) = builder.call("def least(float(N,C,H) X) -> (Y) { Y(n,h) min=! X(n,c,h) }", inner)
+    whole = concatenated(builder, [parts[2], builder.call(text, inner)[0]][:1] * 2, 0)
+    model = Model.of(builder.finish([least, whole]), Settings(rules=()))
+    assert "join(" in model.plan().table()
+    check(model, tmp_path / "parts", floats(2, 3, 20))
 
 
 def test_models_may_need_no_kernel(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from tc.cache.content.store import Store
 from tc.graph.ir.builder import Builder
 from tc.graph.ir.graph import Graph
 from tc.graph.model import Model
+from tc.graph.operators.joining import concatenated
 from tc.graph.operators.pointwise import pointwise
 from tc.graph.operators.products import product
 from tc.graph.run.kernels import wanted_in
@@ -298,6 +299,20 @@ def test_models_run_the_winners_of_their_very_kernels(brief_searches: None, tmp_
     lines = run(STRICT, environment={"TC_CACHE": str(path), "TC_CACHE_MODE": "strict"}).splitlines()
     assert f"{in_place.signature.aliases} {options_text(CpuOptions(threads=1))}" in lines
     assert set(lines) == stored(path, model)
+
+
+@pytest.mark.slow
+def test_kernels_that_write_to_parts_are_tuned(brief_searches: None, tmp_path: Path) -> None:
+    builder = Builder("parts")
+    x = builder.input("x", ScalarType.FLOAT32, (2, 3, 40))
+    text = "def sums(float(N,C,H) X) -> (Y) { Y(n,c,h) +=! X(n,c,h+i) where i in 0:2 }"
+    parts = [builder.call(text.replace("0:2", f"0:{window}"), x)[0] for window in (2, 2)]
+    path, model = tmp_path / "tuned.db", Model.of(builder.finish([concatenated(builder, parts, 1)]), Settings(rules=()))
+    found = model.tune(budget="2 trials", cache=path, seed=0, jobs=1, progress=False)
+    assert [(kernel.name, kernel.count, kernel.failed) for kernel in found.kernels] == [
+        ("sums(2x3x40, with strides)", 2, "")
+    ]
+    assert asked(model) == stored(path, model)
 
 
 @pytest.mark.slow

@@ -94,4 +94,5 @@ class KernelPool:
 def name_of(wanted: Wanted) -> str:
     """A kernel in words: ``matmul_relu(8x16, 16x4)``."""
     shapes = ", ".join("x".join(map(str, spec.shape)) or "scalar" for spec in wanted.operands)
-    return f"{wanted.comprehension.name}({shapes}{', in place' if wanted.in_place else ''})"
+    how = f"{', in place' if wanted.in_place else ''}{', with strides' if wanted.out else ''}"
+    return f"{wanted.comprehension.name}({shapes}{how})"
