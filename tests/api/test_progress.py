@@ -27,7 +27,7 @@ def a_terminal(monkeypatch: pytest.MonkeyPatch) -> int:
 def test_it_appears_when_work_takes_long_and_goes_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = a_terminal(monkeypatch)
     times = iter([0.0, 1.0, 2.5, 7.4])
-    monkeypatch.setattr(module.time, "monotonic", lambda: next(times))
+    monkeypatch.setattr("tc.api.progress.time.monotonic", lambda: next(times))
     with Progress("compiling", 40) as bar:
         bar.at(1, "kernels")  # too soon
         bar.at(10, "kernels")
