@@ -127,6 +127,9 @@ PLANS_FOR: Final = (
 )
 # What plans need, without the plans.
 PLAN_NEEDS: Final = "SELECT identity, model, kernels, constants FROM plans ORDER BY created, identity"
+PLAN_TITLES: Final = (
+    "SELECT title, target, architecture, threads, kernels, length(steps) + length(contents) AS size FROM plans"
+)
 # By what plans name them.
 CONSTANTS_AND_MODELS: Final = (
     "SELECT 'constants' AS name, identity, identity AS needed FROM constants "

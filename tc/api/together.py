@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from tc.api.available import target_of_call
 from tc.api.comprehension import Comprehension
+from tc.api.progress import INTERVAL, Progress
 from tc.base.frozen import frozen
 from tc.runtime.host.threads import get_threads
 
@@ -25,8 +24,6 @@ _Key: TypeAlias = "tuple[Comprehension, Signature]"
 
 # To start processes takes as long as to compile one kernel.
 FEW: Final = 3
-# Seconds after which a line says how far it is, and between one and the next.
-PATIENCE: Final = 2.0
 
 
 @frozen
@@ -52,15 +49,20 @@ class Wanted:
 def compile_together(wanted: Sequence[Wanted], target: str | None = None, *, progress: bool = True) -> list[Kernel]:
     """The kernels in order; equal ones are one, and those that are known already are not compiled.
 
-    ``progress``: lines on the standard error, if that is a terminal and compiling takes longer than two seconds.
+    ``progress``: a bar on the standard error, if that is a terminal and compiling takes longer than two seconds.
     """
     chosen, keys = target_of_call(target), [one.key for one in wanted]
     missing = [key for key in dict.fromkeys(keys) if not key[0].kernels.has(key[1], chosen)]
     if len(missing) > FEW and get_threads() > 1:
         jobs = {key: (key[0].program, key[1], chosen) for key in missing}
-        for (comprehension, signature), executable in _elsewhere(_built, jobs, "compiled", shown=progress):
+        for (comprehension, signature), executable in _elsewhere(_built, jobs, "compiling", shown=progress):
             comprehension.kernels.adopt(signature, chosen, executable)
-    return [comprehension.kernels.get(signature, chosen, None) for comprehension, signature in keys]
+    found = []
+    with Progress("compiling", len(keys), shown=progress) as bar:
+        for comprehension, signature in keys:
+            found.append(comprehension.kernels.get(signature, chosen, None))
+            bar.at(len(found), "kernels")
+    return found
 
 
 def steps_together(wanted: Sequence[Wanted], target: str | None = None, *, progress: bool = True) -> list[str]:
@@ -71,32 +73,35 @@ def steps_together(wanted: Sequence[Wanted], target: str | None = None, *, progr
     chosen, keys = target_of_call(target), [one.key for one in wanted]
     jobs = {key: (key[0].program, key[1], key[0].kernels.options(key[1], chosen), chosen) for key in keys}
     if len(jobs) > FEW and get_threads() > 1:
-        found = dict(_elsewhere(_steps, jobs, "explained", shown=progress))
+        found = dict(_elsewhere(_steps, jobs, "explaining", shown=progress))
     else:
         found = {key: _steps(*job) for key, job in jobs.items()}
     return [found[key] for key in keys]
 
 
 def _elsewhere(
-    work: Callable[..., Made], jobs: Mapping[_Key, tuple[object, ...]], done: str, *, shown: bool
+    work: Callable[..., Made], jobs: Mapping[_Key, tuple[object, ...]], title: str, *, shown: bool
 ) -> Iterator[tuple[_Key, Made]]:
     """What is made of each job, as soon as it is, in other processes, which inherit what this one has imported.
 
-    ``done``: what lines on the standard error say of so many of them; they are ``shown`` on terminals.
+    ``title``: what is done to them, as a bar on terminals says it, where it is to be ``shown``.
     """
     # What is known already needs no processes.
     import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor, as_completed
+    from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 
-    context, said = multiprocessing.get_context("fork"), time.monotonic()
-    shown = shown and sys.stderr.isatty()
-    with ProcessPoolExecutor(min(get_threads(), len(jobs)), context) as pool:
+    context = multiprocessing.get_context("fork")
+    with (
+        Progress(title, len(jobs), shown=shown) as progress,
+        ProcessPoolExecutor(min(get_threads(), len(jobs)), context) as pool,
+    ):
         running = {pool.submit(work, *job): key for key, job in jobs.items()}
-        for number, future in enumerate(as_completed(running), 1):
-            yield running[future], future.result()
-            if shown and (time.monotonic() - said > PATIENCE):
-                said = time.monotonic()
-                print(f"tc: {number} of {len(jobs)} kernels {done}", file=sys.stderr, flush=True)
+        waiting = set(running)
+        while waiting:
+            done, waiting = wait(waiting, INTERVAL, FIRST_COMPLETED)
+            for future in done:
+                yield running[future], future.result()
+            progress.at(len(running) - len(waiting), "kernels")
 
 
 def _built(program: Program, signature: Signature, target: Target) -> Executable:

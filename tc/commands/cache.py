@@ -28,6 +28,7 @@ from tc.cache.database.database import is_empty
 from tc.cache.database.place import File, place_of
 from tc.commands.contents.kernel_summary import SHORT, find_summary
 from tc.commands.contents.listing import Filter, kernel_line, listing
+from tc.commands.contents.plans import plans_listing
 from tc.commands.contents.quantities import parse_age, parse_size
 from tc.commands.contents.showing import showing, source_text
 from tc.commands.contents.sufficiency import missing, unproven
@@ -114,7 +115,13 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_looking(add: Callable[..., argparse.ArgumentParser]) -> None:
-    one = add("list", _list, "prints a line for every kernel", "", "tuned.db --target cpu --program mm")
+    one = add(
+        "list",
+        _list,
+        "prints a line for every kernel, and for every plan of a graph",
+        "",
+        "tuned.db --target cpu --program mm",
+    )
     one.add_argument("file", nargs="?", help="file or URL (default: TC_CACHE, else this user's own cache)")
     _add_filter(one)
     one = add("show", _show, "prints all that is known of one kernel", "tuned.db 0ab905", "tuned.db 0ab905 --source")
@@ -197,6 +204,9 @@ def _existing(where: str) -> str:
 def _list(given: argparse.Namespace, key: bytes | None) -> int:
     with _contents(_own() if given.file is None else given.file, key) as contents:
         print(listing(contents, Filter(given.target, given.program)))
+        plans = plans_listing(contents, given.target) if given.program is None else None
+        if plans is not None:
+            print(f"\n{plans}")
     return 0
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
 from tc.api.available import target_of_call
+from tc.api.progress import Progress
 from tc.base.errors import DeviceError, GraphError, OptionsError
 from tc.base.frozen import frozen
 from tc.graph.export.own_outputs import with_own_outputs
@@ -36,6 +37,14 @@ if TYPE_CHECKING:
     from tc.graph.libraries.choose import Choice
 
 _HOST: Final = "cpu"
+_STEPS: Final = 7
+
+# Says which step of planning begins.
+At: TypeAlias = Callable[[int, str], None]
+
+
+def _silent(_done: int, _what: str) -> None:
+    """Who plans says it otherwise."""
 
 
 @frozen
@@ -66,13 +75,15 @@ class Optimized:
 def prepared(graph: Graph, settings: Settings) -> Prepared:
     """The plan of a graph.  Compiles only what depends on constants alone.
 
+    On a terminal, a bar on the standard error says how far it is, if it takes longer than two seconds.
     GraphError where a size is open, and for cuts that the graph has not.  OptionsError where libraries are asked for on
     other targets than processors.
     """
-    return divided(graph, optimized(graph, settings), settings)
+    with Progress(f"planning {graph.name}", _STEPS) as bar:
+        return divided(graph, optimized(graph, settings, bar.at), settings, at=bar.at)
 
 
-def optimized(graph: Graph, settings: Settings) -> Optimized:
+def optimized(graph: Graph, settings: Settings, at: At = _silent) -> Optimized:
     """The graph after all that comes before it is divided into kernels.
 
     Joins come before kernels, since they move nothing, whatever shares a kernel.
@@ -81,15 +92,20 @@ def optimized(graph: Graph, settings: Settings) -> Optimized:
     changed, trace = simplified(graph, settings)
     if settings.rules != ():
         # What is constant now may be so for another rule.
-        changed, further = simplified(folded(changed, _computed), settings)
+        at(1, "computing constants")
+        changed = folded(changed, _computed)
+        at(2, "rewriting")
+        changed, further = simplified(changed, settings)
         trace = (*trace, *further)
     choices = None
     if settings.libraries:  # before rules that make several nodes of one
         changed, choices = _chosen(changed, settings)
     if settings.rules != ():
+        at(3, "rewriting the rest")
         changed, last = simplified(folded(changed, _computed), settings, late=True)
         changed, trace = laid_out(changed), (*trace, *last)
     if settings.join:
+        at(4, "joining")
         changed = joined(changed, lambda found: _needed(found, settings))
     return Optimized(changed, trace, choices)
 
@@ -166,10 +182,13 @@ def simplified(graph: Graph, settings: Settings, *, late: bool = False) -> tuple
     return rewritten(graph, [rule for rule in every if late or not rule.late]) if every else (graph, ())
 
 
-def divided(graph: Graph, found: Optimized, settings: Settings, record: Record | None = None) -> Prepared:
+def divided(
+    graph: Graph, found: Optimized, settings: Settings, record: Record | None = None, at: At = _silent
+) -> Prepared:
     """The plan of a graph that was rewritten: how it is divided is decided by a record of measurements, None for that
     of the cache of this process.
     """
+    at(5, "dividing")
     changed = found.graph
     costs = _costs(changed, settings, record)
     if not settings.fuse:
@@ -178,7 +197,9 @@ def divided(graph: Graph, found: Optimized, settings: Settings, record: Record |
         decision = Decision(partition_of(changed, named_cuts(changed, settings.cuts)))
     else:
         decision = decided(costs)
-    memory = _planned(composed(changed, decision.partition), settings)
+    parts = composed(changed, decision.partition)
+    at(6, "placing values")
+    memory = _planned(parts, settings)
     return Prepared(graph, changed, found.trace, decision, costs, memory, found.choices)
 
 

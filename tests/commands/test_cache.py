@@ -24,6 +24,7 @@ from tc.commands.cache import main
 from tc.commands.contents.quantities import parse_age, parse_size
 from tc.targets.options import CpuOptions, ScheduleOptions
 from tc.targets.target import processor
+from tests.cache import samples
 from tests.commands.caches import add_variant, command, measure, summary, trial
 from tests.programs import ROOT
 
@@ -72,6 +73,22 @@ def test_list_prints_a_line_for_every_kernel(capsys: pytest.CaptureFixture[str],
     assert re.split("  +", mm) == [key, "mm", "96x300 300x200", "float32", where, "1.5 ms", "2.50x", "2"]
     key = key_of(cache, "pick")[:12]
     assert re.split("  +", pick) == [key, "pick", "9 3", "float64 int32", where, "-", "-", "0"]
+
+
+def test_list_prints_a_line_for_every_plan(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "plans.db"
+    store = Store.open(path)
+    store.add_variant(samples.kernel(), samples.variant())
+    store.add_plan(samples.interface(2), [], replace(samples.plan(2, (0, 4)), title="\x1b[31mred"))
+    store.add_plan(samples.interface(1), [], samples.plan(1, (0,)))
+    listed = said(capsys, "list", str(path)).split("\n\n")[1].splitlines()
+    assert [line.split() for line in listed] == [
+        ["graph", "target", "threads", "kernels", "size"],
+        [r"\x1b[31mred", "cpu:x86-64-v3", "2", "2", "(1", "missing)", "21", "B"],
+        ["model", "1(x(1))", "cpu:x86-64-v3", "2", "1", "21", "B"],
+    ]
+    assert "graph" not in said(capsys, "list", str(path), "--target", "cuda")
+    assert "graph" not in said(capsys, "list", str(path), "--program", "f")
 
 
 def test_list_shows_the_program_where_no_text_names_it(capsys: pytest.CaptureFixture[str], cache: Path) -> None:

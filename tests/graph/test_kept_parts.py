@@ -73,7 +73,7 @@ def test_constants_come_back(dtype: str, shape: tuple[int, ...]) -> None:
 def test_what_does_not_change_along_an_axis_is_stored_once() -> None:
     random = np.random.default_rng(0)
     rows, planes = random.normal(size=(300, 1)), random.normal(size=(16, 1, 1)).astype(np.float32)
-    arrays = {
+    arrays: dict[str, np.ndarray] = {
         "rows": np.repeat(rows, 400, 1),
         "planes": np.broadcast_to(planes, (16, 90, 80)),
         "all": np.ones((900, 9)),
@@ -97,7 +97,7 @@ def test_weights_are_found_in_the_model() -> None:
     weights = np.random.default_rng(0).normal(size=(90, 80)).astype(np.float32)
     other = weights.copy()
     other[-1, -1] += 1
-    model = {"other": other, "w": weights, "v": weights.astype(np.float64)}
+    model: dict[str, np.ndarray] = {"other": other, "w": weights, "v": weights.astype(np.float64)}
     arrays = {"a": weights.copy(), "reshaped": weights.reshape(80, 90), "changed": other + 1}
     found = stored(arrays, model)
     assert found is not None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tc.base.errors import ArgumentError, GraphError
+from tc.base.types import ScalarType
 from tc.grammar.syntax import BinaryOperator, UnaryOperator
 from tc.graph.ir.sizes import Dimension, Shape, Size, least
 from tc.graph.ir.values import Value
@@ -23,25 +25,30 @@ def result_shapes(program: Program, operands: Sequence[Value]) -> dict[str, Shap
     ArgumentError where the operands do not fit the parameters.  GraphError for shapes that depend on open sizes in a
     way that no ``Size`` expresses.
     """
-    from tc.language.lower.specialize import output_shapes
-
     if len(operands) != len(program.arguments):
         raise ArgumentError(
             f"{program.name} takes {len(program.arguments)} operands ({', '.join(program.arguments)}), "
             f"got {len(operands)}"
         )
-    given = dict(zip(program.arguments, operands, strict=True))
-    shapes = {name: tuple(_stand_in(extent) for extent in value.shape) for name, value in given.items()}
-    if all(isinstance(extent, int) for value in operands for extent in value.shape):
-        specs = ((name, ArraySpec(shapes[name], value.type)) for name, value in given.items())
-        return {**output_shapes(program, Signature(tuple(specs)))}
-    sizes = _sizes(program, given)
+    shapes = [tuple(extent for extent in value.shape if isinstance(extent, int)) for value in operands]
+    if all(len(shape) == len(value.shape) for shape, value in zip(shapes, operands, strict=True)):
+        types = (value.type for value in operands)
+        return {**_known_shapes(program, tuple(zip(types, shapes, strict=True)))}
+    sizes = _sizes(program, dict(zip(program.arguments, operands, strict=True)))
     tensors = {tensor.name: tensor for tensor in program.tensors}
     return {name: tuple(_extent(e, sizes, program) for e in tensors[name].shape) for name in program.results}
 
 
-def _stand_in(extent: Dimension) -> int:
-    return extent if isinstance(extent, int) else 1
+@functools.lru_cache(maxsize=4096)
+def _known_shapes(
+    program: Program, operands: tuple[tuple[ScalarType, tuple[int, ...]], ...]
+) -> Mapping[str, tuple[int, ...]]:
+    """The same where all sizes are numbers; models repeat their layers."""
+    from tc.language.lower.specialize import output_shapes
+
+    pairs = zip(program.arguments, operands, strict=True)
+    specs = tuple((name, ArraySpec(shape, type)) for name, (type, shape) in pairs)
+    return output_shapes(program, Signature(specs))
 
 
 def _sizes(program: Program, given: Mapping[str, Value]) -> dict[str, Dimension]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
@@ -11,8 +11,6 @@ from tc.base.errors import GraphError
 from tc.base.types import ScalarType
 
 if TYPE_CHECKING:
-    from onnx import TensorProto
-
     Folder: TypeAlias = str | os.PathLike[str]
 
 # Numbers of ``TensorProto.DataType``.
@@ -59,8 +57,8 @@ def dtype_of(type: ScalarType) -> np.dtype:
     return numpy_dtype(type)
 
 
-def array_of(tensor: TensorProto, folder: Folder | None, what: str) -> np.ndarray:
-    """The contents of a tensor; ``folder`` is where its data may lie beside the model.
+def array_of(tensor: Any, folder: Folder | None, what: str) -> np.ndarray:
+    """The contents of a ``TensorProto``, or of what has its fields; ``folder`` is where data may lie beside the model.
 
     GraphError where its bytes are not those that its shape announces, or lie elsewhere.
     """
@@ -91,7 +89,7 @@ def array_of(tensor: TensorProto, folder: Folder | None, what: str) -> np.ndarra
     return np.asarray(values).astype(dtype).reshape(shape)
 
 
-def _beside(tensor: TensorProto, folder: Folder | None, what: str) -> bytes:
+def _beside(tensor: Any, folder: Folder | None, what: str) -> bytes:
     """The bytes of a tensor in a file beside the model, in its folder, reached by no link."""
     entries = {entry.key: entry.value for entry in tensor.external_data}
     location = entries.get("location", "")
