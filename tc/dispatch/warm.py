@@ -32,6 +32,7 @@ class Plan:
     Slots are the arrays of a call: arguments, then results.  ``program``: what is run; its memories are the slots.
     ``element_sizes``: in bytes, of every slot.  ``allocate``: how a result is made that the caller does not bring.
     ``announce``: what is to be called with the caller's array before it changes.  ``threads``: how many are allowed.
+    ``owner`` keeps addresses of the program valid.
     """
 
     program: HostProgram
@@ -39,6 +40,7 @@ class Plan:
     allocate: tuple[Allocator | None, ...]
     announce: tuple[Announcer | None, ...]
     threads: Callable[[], int]
+    owner: object = None
 
 
 class WarmCalls:
@@ -79,7 +81,7 @@ class WarmCalls:
             return
         elements = struct.pack(f"{len(plan.element_sizes)}q", *plan.element_sizes)
         # Keys hold the addresses of NumPy's types, which must not become those of other types.
-        kept = [array.dtype for array in (*arguments, *_listed(out)) if isinstance(array, np.ndarray)]
+        types = [array.dtype for array in (*arguments, *_listed(out)) if isinstance(array, np.ndarray)]
         self._plans[key] = (
             elements,
             plan.program.packed(),
@@ -87,7 +89,8 @@ class WarmCalls:
             plan.announce,
             plan.threads,
             plan.program.report,
-            kept,
+            types,
+            plan.owner,
         )
         self._host = interface(self._plans, _CALL)
 

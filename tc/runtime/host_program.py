@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import field
 from typing import Final
 
 from tc.base.frozen import frozen
@@ -28,6 +27,10 @@ class Word:
     def number(value: int) -> Word:
         """A number of 64 bits, or an address that never changes."""
         return Word(_NUMBER, value)
+
+    def at(self, addresses: Sequence[int]) -> int:
+        """The word, where memories begin at these addresses."""
+        return self.offset if self.memory == _NUMBER else addresses[self.memory] + self.offset
 
 
 @frozen
@@ -60,13 +63,12 @@ class HostProgram:
     """Steps in order, over memories that are numbered from 0.
 
     ``memories``: how many the caller brings.  The next number is that of an arena, in which steps pass values to each
-    other; each run has one of its own, of ``arena`` bytes.  ``owners`` keep addresses in words valid.
+    other: each run has one of its own, of ``arena`` bytes, or, if that is 0, that of the caller.
     """
 
     steps: tuple[Step, ...]
     memories: int
     arena: int = 0
-    owners: tuple[object, ...] = field(default=(), repr=False, compare=False)
 
     def packed(self) -> bytes:
         """The ``tc_program`` of ``pool.h``."""
@@ -97,7 +99,10 @@ class PackedProgram:
         self._run = shared_pool().run_program
 
     def run(self, addresses: Sequence[int], threads: int) -> None:
-        """Runs the program on memories at these addresses; raises what a kernel finds in them."""
+        """Runs the program on memories at these addresses; raises what a kernel finds in them.
+
+        Where the program has no arena of its own, but one is used, its address comes last.
+        """
         found = self._run(self._bytes, threads, self._memories(*addresses))
         if found:
             self.program.report(found)

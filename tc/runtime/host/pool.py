@@ -16,9 +16,9 @@ from tc.runtime.host.native import native_binary
 class Pool:
     """The loaded pool: functions that release the interpreter's lock while kernels run.
 
-    ``run`` takes a packed ``tc_launch`` (see ``pool.h``), and returns the kernel's fault.  ``run_program`` takes a packed
-    ``tc_program``, the number of threads and an array of addresses, and returns what ``tc_run_program`` does; it is at
-    ``program_address``.  ``copy_address``: of the kernel that copies.
+    ``run`` takes a packed ``tc_launch`` (see ``pool.h``), and returns the kernel's fault.  ``run_program`` takes a
+    packed ``tc_program``, the number of threads and an array of addresses, and returns what ``tc_run_program`` does;
+    it is at ``program_address``.  ``copy_address``: of the kernel that copies.
     """
 
     run: Callable[[bytes], int]
