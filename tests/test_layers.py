@@ -202,7 +202,8 @@ ROOMS = {
         "numpy torch",
     ),
     "graph.run": room(
-        "base language.program targets graph.ir graph.partition graph.memory runtime.frameworks dispatch store api",
+        "base language.program targets runtime.host runtime.views runtime.cuda runtime.opencl runtime "
+        "runtime.frameworks dispatch store api graph.ir graph.partition graph.memory",
         "numpy",
     ),
     # Models as programs in C and CUDA.
@@ -220,7 +221,7 @@ ROOMS = {
     "graph.settings": room("base graph.memory graph.rewrite"),
     # Models are prepared, and tuned, which prepares them for what was measured meanwhile.
     "graph.preparation": room(
-        "base targets runtime.host api graph.ir graph.partition graph.memory graph.run graph.export graph.libraries "
+        "base targets runtime.host api graph.ir graph.partition graph.memory graph.run graph.libraries "
         "graph.rewrite graph.rewrite.rules graph.settings",
         "numpy",
     ),
@@ -264,8 +265,9 @@ ROOMS = {
         "lark numpy",
     ),
     "graph": room(
-        "base language.text runtime.frameworks tuner.trial graph.ir graph.partition graph.memory graph.run "
-        "graph.export graph.libraries graph.rewrite graph.rewrite.rules graph.settings graph.preparation "
+        "base language.text targets runtime.views runtime.frameworks dispatch tuner.trial graph.ir graph.partition "
+        "graph.memory graph.run graph.export graph.libraries graph.rewrite graph.rewrite.rules graph.settings "
+        "graph.preparation "
         "graph.tuning graph.kept graph.protobuf graph.onnx graph.graphdef api",
         "numpy onnx",
     ),

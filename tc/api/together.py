@@ -10,6 +10,7 @@ from tc.api.comprehension import Comprehension
 from tc.api.progress import INTERVAL, Progress
 from tc.base.frozen import frozen
 from tc.runtime.host.threads import get_threads
+from tc.targets.target import OpenClTarget
 
 if TYPE_CHECKING:
     from tc.artifact.executable import Executable
@@ -53,7 +54,8 @@ def compile_together(wanted: Sequence[Wanted], target: str | None = None, *, pro
     """
     chosen, keys = target_of_call(target), [one.key for one in wanted]
     missing = [key for key in dict.fromkeys(keys) if not key[0].kernels.has(key[1], chosen)]
-    if len(missing) > FEW and get_threads() > 1:
+    # Drivers of OpenCL have threads, which no other process inherits.
+    if len(missing) > FEW and get_threads() > 1 and not isinstance(chosen, OpenClTarget):
         jobs = {key: (key[0].program, key[1], chosen) for key in missing}
         for (comprehension, signature), executable in _elsewhere(_built, jobs, "compiling", shown=progress):
             comprehension.kernels.adopt(signature, chosen, executable)

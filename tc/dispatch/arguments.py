@@ -124,7 +124,7 @@ def bind(interface: Interface, arguments: Sequence[object], out: object, *, writ
             if inputs[name].followed if name in inputs else is_followed(value):
                 raise followed(f"argument {name} of {interface.name}")
     outputs = _outputs(interface, out, describe_output if writes else describe)
-    return Arguments(inputs, values, outputs, _framework(inputs, outputs))
+    return Arguments(inputs, values, outputs, framework_of(inputs, outputs))
 
 
 def bind_specs(interface: Interface, arguments: Sequence[object], out: object = None) -> Signature:
@@ -240,29 +240,32 @@ def _outputs(interface: Interface, out: object, describe: Callable[[object, str]
 
 
 def _by_name(interface: Interface, out: object) -> Mapping[str, object]:
+    return outputs_by_name(interface.name, interface.results, out)
+
+
+def outputs_by_name(definition: str, results: Sequence[str], out: object) -> Mapping[str, object]:
     """``out=``: an array for a single result, a tuple in the order of the results, or a mapping by name."""
-    results = interface.results
     if out is None:
         return {}
     if isinstance(out, Mapping):
         for name in out:
             if name not in results:
-                raise ArgumentError(f"{interface.name} has no result {name!r}; it has {', '.join(results)}")
+                raise ArgumentError(f"{definition} has no result {name!r}; it has {', '.join(results)}")
         return out
     if isinstance(out, (tuple, list)):
         if len(out) != len(results):
             expected = f"{counted(len(results), 'result')}"
-            raise ArgumentError(f"{interface.name} has {expected} ({', '.join(results)}), out= holds {len(out)}")
+            raise ArgumentError(f"{definition} has {expected} ({', '.join(results)}), out= holds {len(out)}")
         return dict(zip(results, out, strict=True))
     if len(results) != 1:
         raise ArgumentError(
-            f"{interface.name} has {len(results)} results ({', '.join(results)}); out= must be a tuple "
+            f"{definition} has {len(results)} results ({', '.join(results)}); out= must be a tuple "
             "of as many arrays (None for one to be allocated) or a dictionary by name"
         )
     return {results[0]: out}
 
 
-def _framework(inputs: Mapping[str, ArrayView], outputs: Mapping[str, ArrayView]) -> Framework:
+def framework_of(inputs: Mapping[str, ArrayView], outputs: Mapping[str, ArrayView]) -> Framework:
     """Whose arrays the results are: the first argument's that is not plain NumPy, else NumPy's."""
     views = (*inputs.values(), *outputs.values())
     found = (view.framework for view in views if view.framework not in (Framework.NUMPY, Framework.OTHER))

@@ -44,9 +44,9 @@ def device_of_arrays(interface: Interface, arguments: Sequence[object]) -> int |
     return None
 
 
-def check_on_host(bound: Arguments, interface: Interface, target: Target) -> None:
+def check_on_host(bound: Arguments, definition: str, target: Target) -> None:
     """DeviceError, naming the array, unless all of them lie in the memory of this machine."""
-    for place, view in _places(bound, interface):
+    for place, view in _places(bound, definition):
         if view.memory is not None:
             remedy = "pass .cpu()" if view.framework is Framework.TORCH else "copy it there"
             kind = str(target).partition(":")[0]
@@ -56,9 +56,9 @@ def check_on_host(bound: Arguments, interface: Interface, target: Target) -> Non
             )
 
 
-def cuda_place(bound: Arguments, interface: Interface, target: CudaTarget) -> CudaPlace:
+def cuda_place(bound: Arguments, definition: str, target: CudaTarget) -> CudaPlace:
     """Where a call on CUDA runs; DeviceError, naming arrays, unless all of them lie on one device."""
-    places = _places(bound, interface)
+    places = _places(bound, definition)
     for place, view in places:
         if view.memory is None:
             remedy = "pass .cuda()" if view.framework is Framework.TORCH else "copy it there"
@@ -82,9 +82,9 @@ def cuda_place(bound: Arguments, interface: Interface, target: CudaTarget) -> Cu
     return CudaPlace(first, tuple(others))
 
 
-def _places(bound: Arguments, interface: Interface) -> Sequence[tuple[str, ArrayView]]:
+def _places(bound: Arguments, definition: str) -> Sequence[tuple[str, ArrayView]]:
     """All arrays of the call, as errors name them."""
     return (
-        *((f"argument {name} of {interface.name}", view) for name, view in bound.inputs.items()),
-        *((f"output {name} of {interface.name}", view) for name, view in bound.outputs.items()),
+        *((f"argument {name} of {definition}", view) for name, view in bound.inputs.items()),
+        *((f"output {name} of {definition}", view) for name, view in bound.outputs.items()),
     )

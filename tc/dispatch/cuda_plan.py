@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from tc.artifact.convention import Convention
+from tc.base.types import ScalarType
 from tc.dispatch.arguments import Arguments
 from tc.dispatch.sites import CudaSite
 from tc.dispatch.warm_cuda import CudaPlan
@@ -16,22 +19,41 @@ def cuda_plan(site: CudaSite, convention: Convention, bound: Arguments, sizes: t
 
     They pass no scalars but ``sizes``, and their results need no conversion.
     """
-    interface = convention.interface
-    slots = {name: slot for slot, name in enumerate(interface.names)}
-    views = {**bound.inputs, **bound.outputs}
-    extents = {name: extent(view) for name, view in views.items()}
-    absent = {name: convention.layout(name).at(sizes) for name in interface.results if name not in views}
-    announcers = {name: announcer(view.framework) for name, view in bound.outputs.items()}
+    names = convention.interface.names
+    layouts = {name: convention.layout(name).at(sizes) for name in convention.interface.results}
+    results = {name: (layout.shape, layout.type) for name, layout in layouts.items()}
+    sources = [names.index(operand.name) for operand in convention.operands]
+    return plan_of(site, bound, results, sources, sizes)
+
+
+def plan_of(
+    site: CudaSite,
+    bound: Arguments,
+    results: Mapping[str, tuple[tuple[int, ...], ScalarType]],
+    sources: Sequence[int],
+    sizes: tuple[int, ...] = (),
+) -> CudaPlan:
+    """The plan of calls that bring arrays in the order of ``bound``: inputs, then outputs.
+
+    ``results``: shapes and types of all outputs, in order.  ``sources``: the slot of every buffer of what is launched.
+    """
+    given = [bound.outputs.get(name) for name in results]
+    slots = [*bound.inputs.values(), *given]
+    first = len(bound.inputs)
+    extents = [(0, 0) if view is None else extent(view) for view in slots]
+    firsts = [0 if view is None else view.address for view in slots]
     # Only PyCUDA's arrays have allocators of their own.
-    asked = bound.framework is Framework.PYCUDA and bool(absent or site.kernel.workspace)
+    asked = bound.framework is Framework.PYCUDA and (None in given or bool(site.kernel.workspace))
+    alike = [slot for slot, view in enumerate(slots) if view is not None and view.framework is bound.framework]
+    announcers = [None if view is None else announcer(view.framework) for view in given]
     return CudaPlan(
         site=site.at(site.place.memory.stream, None, ()),
-        begins=tuple(extents[name][0] - views[name].address if name in views else 0 for name in slots),
-        ends=tuple(extents[name][1] - views[name].address if name in views else 0 for name in slots),
-        masks=tuple(views[name].type.itemsize - 1 if name in views else 0 for name in slots),
-        sources=tuple(slots[operand.name] for operand in convention.operands),
+        begins=tuple(begin - address for (begin, _), address in zip(extents, firsts, strict=True)),
+        ends=tuple(end - address for (_, end), address in zip(extents, firsts, strict=True)),
+        masks=tuple(0 if view is None else view.type.itemsize - 1 for view in slots),
+        sources=tuple(sources),
         sizes=sizes,
-        absent=tuple((slots[name], layout.shape, layout.type) for name, layout in absent.items()),
-        announce=tuple((slots[name], tell) for name, tell in announcers.items() if tell is not None),
-        like=next(slots[n] for n, view in views.items() if view.framework is bound.framework) if asked else None,
+        absent=tuple((first + n, *made) for n, made in enumerate(results.values()) if given[n] is None),
+        announce=tuple((first + n, tell) for n, tell in enumerate(announcers) if tell is not None),
+        like=alike[0] if asked and alike else None,
     )

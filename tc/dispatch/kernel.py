@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tc.artifact.convention import Convention
@@ -23,6 +23,7 @@ from tc.language.program.specialization import Layout, Signature
 from tc.runtime.frameworks.arrays import address_of, announcer
 from tc.runtime.frameworks.fingerprint import fingerprint_function
 from tc.runtime.host.threads import get_threads
+from tc.runtime.host_program import HostProgram, Step, Word
 from tc.runtime.loaded_kernel import LoadedKernel
 from tc.runtime.views.view import Framework
 from tc.targets.options import Options
@@ -171,12 +172,17 @@ class Kernel:
         )
         return results[0] if len(results) == 1 else results
 
-    def _site(self, bound: Arguments) -> Site:
-        """Where a call runs; DeviceError unless the kernel and the arrays can be there."""
+    @property
+    def loaded(self) -> LoadedKernel | OpenClKernel | CudaKernel:
+        """The kernel in this process; DeviceError if this machine cannot run it."""
         if isinstance(self._loaded, DeviceError):
             # An exception that is raised again collects the traceback of every call.
             raise DeviceError(str(self._loaded))
-        return site_of(self._loaded, self._executable, bound)
+        return self._loaded
+
+    def _site(self, bound: Arguments) -> Site:
+        """Where a call runs; DeviceError unless the kernel and the arrays can be there."""
+        return site_of(self.loaded, self._executable, bound)
 
     def layout(self, name: str) -> Layout:
         """Where the elements of an argument or result lie, with the greatest symbolic sizes."""
@@ -199,21 +205,35 @@ class Kernel:
             return self._cuda_plan(bound)
         if not isinstance(loaded, LoadedKernel):
             return None
-        slots, site = interface.names, self._site(bound)
+        names, site = interface.names, self._site(bound)
+        step = self.step({name: Word(slot, 0) for slot, name in enumerate(names)}, self._sizes(bound))
         return Plan(
-            kernel=loaded,
-            element_sizes=tuple(interface.tensor(name).type.itemsize for name in slots),
-            sources=tuple(slots.index(operand.name) for operand in self._convention.operands),
+            program=HostProgram((step,), len(names)),
+            element_sizes=tuple(interface.tensor(name).type.itemsize for name in names),
             allocate=tuple(
                 None if name in outputs else self._allocator(name, bound, site) for name in interface.results
             ),
-            sizes=self._sizes(bound),
             announce=tuple(
                 announcer(outputs[name].framework) if name in outputs else None for name in interface.results
             ),
             threads=get_threads,
+        )
+
+    def step(self, places: Mapping[str, Word], sizes: Sequence[int] = ()) -> Step:
+        """The kernel in a program of this machine: ``places`` of its operands by name, its symbolic ``sizes``.
+
+        DeviceError if this machine cannot run it.
+        """
+        loaded, convention = self.loaded, self._convention
+        assert isinstance(loaded, LoadedKernel)
+        words = tuple(places[operand.name] for operand in convention.operands)
+        return Step(
+            address=loaded.address,
+            needs=loaded.memory,
+            words=(*words, *map(Word.number, sizes)),
+            buffers=len(words),
             most_threads=self._executable.most_threads,
-            report=functools.partial(report_fault, self._convention),
+            report=functools.partial(report_fault, convention),
         )
 
     def _cuda_plan(self, bound: Arguments) -> CudaPlan | None:

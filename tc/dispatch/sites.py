@@ -60,6 +60,26 @@ class HostSite:
         return deliver(memory, self.framework, type)
 
 
+class CudaLauncher(Protocol):
+    """A kernel that is ready for GPUs, or many."""
+
+    @property
+    def workspace(self) -> int:
+        """Bytes of memory that a call needs beyond its arrays."""
+
+    def launch(
+        self,
+        addresses: Sequence[int],
+        workspace: int,
+        scalars: Sequence[int | float],
+        memory: CudaMemory,
+        after: Sequence[Stream],
+        leases: Sequence[object],
+        /,
+    ) -> None:
+        """As ``CudaKernel.launch``."""
+
+
 @frozen
 class CudaSite:
     """The memory of a GPU; nothing waits for what runs there.
@@ -68,7 +88,7 @@ class CudaSite:
     whose allocator is the caller's.  ``leases``: what must be there until the kernel has run.
     """
 
-    kernel: CudaKernel
+    kernel: CudaLauncher
     place: CudaPlace
     framework: Framework
     frameworks: frozenset[Framework]
@@ -117,8 +137,8 @@ def site_of(kernel: LoadedKernel | OpenClKernel | CudaKernel, executable: Execut
         from tc.runtime.cuda.cuda import CudaKernel
 
         assert isinstance(kernel, CudaKernel)
-        return _cuda_site(kernel, cuda_place(bound, convention.interface, target), bound)
-    check_on_host(bound, convention.interface, target)
+        return cuda_site(kernel, cuda_place(bound, convention.interface.name, target), bound)
+    check_on_host(bound, convention.interface.name, target)
     if not isinstance(kernel, LoadedKernel):
         from tc.runtime.opencl.opencl import OpenClKernel
 
@@ -126,7 +146,8 @@ def site_of(kernel: LoadedKernel | OpenClKernel | CudaKernel, executable: Execut
     return HostSite(kernel, convention, executable.most_threads, bound.framework)
 
 
-def _cuda_site(kernel: CudaKernel, place: CudaPlace, bound: Arguments) -> CudaSite:
+def cuda_site(kernel: CudaLauncher, place: CudaPlace, bound: Arguments) -> CudaSite:
+    """Where a call runs whose arrays are on a GPU."""
     # Exporters may use the memory anew once they get it back, and others once their own stream has got there.
     leases = [view.lease for view in bound.views if view.lease is not None]
     if not place.ordered:

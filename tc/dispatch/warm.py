@@ -18,7 +18,7 @@ from tc.runtime.frameworks.numpy_arrays import numpy_address
 from tc.runtime.host.library import load_library
 from tc.runtime.host.native import native_binary
 from tc.runtime.host.pool import shared_pool
-from tc.runtime.loaded_kernel import LoadedKernel
+from tc.runtime.host_program import HostProgram
 
 WarmCall: TypeAlias = Callable[[tuple[object, ...], object], object]
 Allocator: TypeAlias = Callable[[], object]
@@ -29,22 +29,18 @@ Announcer: TypeAlias = Callable[..., object]
 class Plan:
     """What is to be done for calls of one kind.
 
-    Slots are the arrays of a call: arguments, then results.  ``element_sizes``: in bytes, of every slot.  ``sources``:
-    the slot of every buffer of the kernel.  ``sizes``: what the kernel is given behind its buffers.  ``allocate``: how
-    a result is made that the caller does not bring.  ``announce``: what is to be called with the caller's array before
-    it changes.  ``threads``: how many are allowed; ``most_threads``: how many are useful, 0 for all.  ``report`` raises
-    the error for a fault.
+    Slots are the arrays of a call: arguments, then results.  ``program``: what is run; its memories are the slots.
+    ``element_sizes``: in bytes, of every slot.  ``allocate``: how a result is made that the caller does not bring.
+    ``announce``: what is to be called with the caller's array before it changes.  ``threads``: how many are allowed.
+    ``owner`` keeps addresses of the program valid.
     """
 
-    kernel: LoadedKernel
+    program: HostProgram
     element_sizes: tuple[int, ...]
-    sources: tuple[int, ...]
-    sizes: tuple[int, ...]
     allocate: tuple[Allocator | None, ...]
     announce: tuple[Announcer | None, ...]
     threads: Callable[[], int]
-    most_threads: int
-    report: Callable[[int], None]
+    owner: object = None
 
 
 class WarmCalls:
@@ -83,22 +79,19 @@ class WarmCalls:
         interface = _interface()
         if key is None or interface is None:
             return
-        numbers = (
-            plan.kernel.address,
-            plan.kernel.memory.shared,
-            plan.kernel.memory.scratch,
-            plan.most_threads,
-            len(plan.element_sizes),
-            len(plan.sources),
-            len(plan.sizes),
-            *plan.element_sizes,
-            *plan.sources,
-            *plan.sizes,
-        )
-        packed = struct.pack(f"{len(numbers)}q", *numbers)
+        elements = struct.pack(f"{len(plan.element_sizes)}q", *plan.element_sizes)
         # Keys hold the addresses of NumPy's types, which must not become those of other types.
-        kept = [array.dtype for array in (*arguments, *_listed(out)) if isinstance(array, np.ndarray)]
-        self._plans[key] = (packed, plan.allocate, plan.announce, plan.threads, plan.report, kept)
+        types = [array.dtype for array in (*arguments, *_listed(out)) if isinstance(array, np.ndarray)]
+        self._plans[key] = (
+            elements,
+            plan.program.packed(),
+            plan.allocate,
+            plan.announce,
+            plan.threads,
+            plan.program.report,
+            types,
+            plan.owner,
+        )
         self._host = interface(self._plans, _CALL)
 
 
@@ -152,7 +145,7 @@ def _load() -> ctypes.CDLL | None:
     library.tc_know_torch.restype = None
     library.tc_warm_function.argtypes = (ctypes.py_object, ctypes.c_int)
     library.tc_warm_function.restype = ctypes.py_object
-    library.tc_know_numpy(np.ndarray, object.__basicsize__, shared_pool().address)
+    library.tc_know_numpy(np.ndarray, object.__basicsize__, shared_pool().program_address)
     return library if _reads_numpy(library.tc_warm_function({}, _KEY)) else None
 
 

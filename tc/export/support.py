@@ -9,7 +9,7 @@ from typing import Final
 _CALLS: Final = ("call.h", "call_plain.c", "call_threads.c")
 _RUNTIME: Final = ("pool.h", "pool.c", "workspace.h")
 # The names that these and the table of the kernels give to the linker.  All of them include pool.h.
-_LINKED: Final = ("tc_call", "tc_find", "tc_kernel_count", "tc_kernels", "tc_run")
+_LINKED: Final = ("tc_call", "tc_copy", "tc_find", "tc_kernel_count", "tc_kernels", "tc_run", "tc_run_program")
 
 
 def support_files(owner: str | None = None, *, threads: bool = True) -> Iterator[tuple[str, str]]:

@@ -8,6 +8,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from tc.graph.compiled import CompiledModel
 from tc.graph.ir.graph import Graph
 from tc.graph.load import load
 from tc.graph.memory.placing import Placing
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from tc.graph.ir.parse_graph import parse
     from tc.graph.rewrite.rules import RULES
 
-__all__ = ["RULES", "Builder", "Graph", "Model", "Placing", "Settings", "load", "parse"]
+__all__ = ["RULES", "Builder", "CompiledModel", "Graph", "Model", "Placing", "Settings", "load", "parse"]
 
 _LATER = {"Builder": "tc.graph.ir.builder", "parse": "tc.graph.ir.parse_graph", "RULES": "tc.graph.rewrite.rules"}
 

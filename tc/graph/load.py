@@ -22,7 +22,7 @@ def load(
     """The model of an ONNX file or of a GraphDef of TensorFlow.
 
     Given by its path, as bytes, as a ``ModelProto``, or as the text of a GraphDef.  Contents say which of them it is.
-    ``libraries``: see ``Settings``.
+    ``target``: as of calls of definitions; None takes that of the arrays of a call.  ``libraries``: see ``Settings``.
     GraphError for what is no model, and for one with operators that are not supported, which it names.
     """
     source, contents = known(_given(model))

@@ -5,33 +5,43 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
-from tc.base.errors import GraphError, nearest
-from tc.graph.ir.sizes import Dimension, Shape, Size, shape_text
+from tc.api.available import target_of_call
+from tc.base.errors import GraphError
+from tc.base.once import Once
+from tc.dispatch.arguments import outputs_by_name
+from tc.dispatch.array_placement import device_of
+from tc.dispatch.warm import WarmCalls
+from tc.graph.binding import bound, in_order, require_known, require_shape
+from tc.graph.ir.sizes import Dimension, Shape
 from tc.graph.ir.source import Declared, Demand, Request, Source
-from tc.graph.run.allocate import Allocating
-from tc.graph.run.execute import Execution
+from tc.graph.run.results import is_in_order
 from tc.graph.run.runnable import runnable
-from tc.graph.run.stages import Keeping, Runnable, Stages
+from tc.graph.run.stages import Stages
 from tc.graph.settings import Settings
-from tc.runtime.frameworks.arrays import describe
-from tc.runtime.frameworks.borrow import borrow
-from tc.runtime.frameworks.numpy_arrays import scalar_type_of
+from tc.targets.target import OpenClTarget
 
 if TYPE_CHECKING:  # models whose plans are kept need no rules, and no partition
     from pathlib import Path
 
+    from tc.dispatch.warm import Plan
+    from tc.dispatch.warm_cuda import CudaPlan
+    from tc.graph.compiled import CompiledModel
     from tc.graph.ir.graph import Graph
     from tc.graph.kept.contents import Contents
+    from tc.graph.kept.keeper import Keeper
     from tc.graph.memory.plan import MemoryPlan
     from tc.graph.preparation import Prepared
     from tc.graph.rewrite.engine import Applied
     from tc.graph.rewrite.rule import Rule
+    from tc.graph.run.evaluate import Evaluation
+    from tc.graph.run.runnable import Runnable
     from tc.graph.tuning.model_search import Keep
     from tc.graph.tuning.report import ModelTuning
+    from tc.targets.target import Target
     from tc.tuner.trial.budget import Budget
 
 T = TypeVar("T")
@@ -50,8 +60,10 @@ class Model:
         # How graphs are divided that were tuned in this process.
         self._cuts: Final[dict[tuple[object, ...], tuple[str, ...]]] = {}
         self._contents: Final = contents
-        self._stages: Final = Stages(source, self._compiled, self._keeper())
+        self._stages: Final[Once[Target, Stages[Runnable]]] = Once()
         self._oracle: Final = Stages(source, _evaluation)
+        # By the names of the inputs, or how many of the first ones there are, and by those of the outputs.
+        self._warm: Final[Once[tuple[object, tuple[str, ...]], WarmCalls]] = Once()
 
     @staticmethod
     def of(graph: Graph, settings: Settings | None = None) -> Model:
@@ -84,19 +96,28 @@ class Model:
 
         return graph_text(self.graph())
 
-    def __call__(self, *arrays: object, **named: object) -> object:
-        """The results for arrays in the order of the inputs, or by name: one array, or a tuple."""
-        found = self.run(self.outputs, self._given(arrays, named))
-        values = tuple(found[name] for name in self.outputs)
-        return values[0] if len(values) == 1 else values
+    def __call__(self, /, *arrays: object, out: object = None, **named: object) -> object:
+        """The results for arrays in the order of the inputs, or by name: one array, or a tuple, of their framework.
 
-    def run(self, outputs: Sequence[str], inputs: Mapping[str, object]) -> dict[str, np.ndarray]:
-        """The values of these names, of any node, by name."""
-        return self._stages.run(self._checked(inputs), tuple(outputs))
+        ``out``: arrays to write into: one, a tuple in the order of the results (None: allocate), or a mapping by name.
+        """
+        outputs = self._source.outputs
+        if named:
+            given = self._given(arrays, named)
+            return self._call(tuple(given), tuple(given.values()), outputs, out)
+        return self._call(len(arrays), arrays, outputs, out)
+
+    def run(self, outputs: Sequence[str], inputs: Mapping[str, object], *, out: object = None) -> dict[str, Any]:
+        """The values of these names, of any node, by name; ``out`` as in calls."""
+        wanted = tuple(outputs)
+        found = self._call(tuple(inputs), tuple(inputs.values()), wanted, out)
+        return dict(zip(wanted, found if isinstance(found, tuple) else (found,), strict=True))
 
     def reference(self, outputs: Sequence[str], inputs: Mapping[str, object]) -> dict[str, np.ndarray]:
         """What the oracle gives for these names: each node in float64, rounded to the type of its result."""
-        return self._oracle.run(self._checked(inputs), tuple(outputs))
+        names = tuple(outputs)
+        found, _ = self._oracle.run(in_order(bound(self._source.name, self.inputs, inputs, {})), names)
+        return dict(zip(names, map(np.asarray, found), strict=True))
 
     def graph(self, *shapes: Sequence[Dimension], **named: Sequence[Dimension]) -> Graph:
         """The graph for shapes of inputs, in order or by name; others are as the model declares them.
@@ -110,13 +131,13 @@ class Model:
 
     def _request(self, shapes: Sequence[Sequence[Dimension]], named: Mapping[str, Sequence[Dimension]]) -> Request:
         given = self._given(shapes, named)
-        self._require_known(given)
+        require_known(self._source.name, self.inputs, given)
         found: dict[str, Shape] = {}
         sizes: dict[str, Dimension] = {}
         for declared in self.inputs:
             if declared.name in given:
                 found[declared.name] = tuple(given[declared.name])
-                _require_shape(found[declared.name], declared, sizes)
+                require_shape(found[declared.name], declared, sizes)
             elif declared.shape is not None:
                 found[declared.name] = declared.shape
             elif not declared.optional:
@@ -184,7 +205,6 @@ class Model:
 
         Calls run the winners from now on.  GraphError where the graph depends on the contents of inputs.
         """
-        from tc.api.available import target_of_call
         from tc.api.tuning import TuningRequest
         from tc.graph.tuning.tune import tune
 
@@ -196,7 +216,9 @@ class Model:
         if chosen == own:
             if cuts is not None:
                 self._cuts[_place(graph)] = cuts
-            self._stages.forget()
+            self._stages_for(own).forget()
+            for calls in tuple(calls for _, calls in self._warm.items()):
+                calls.forget()
         return found
 
     def keeping(
@@ -225,27 +247,81 @@ class Model:
         from pathlib import Path
 
         from tc.graph.export.export import write_model
-        from tc.graph.preparation import exportable
 
-        graph = self.graph(*shapes, **named)
-        plan = exportable(graph, self._settings_of(graph))
+        plan = self._prepared(self.graph(*shapes, **named)).memory
         write_model(Path(folder), self._source.name, self.outputs, plan, self._settings.target)
+
+    def compile(self, *shapes: Sequence[Dimension], **named: Sequence[Dimension]) -> CompiledModel:
+        """The kernels for these shapes, compiled for the target of the model; runs nothing.
+
+        Calls with such shapes compile nothing any more.  GraphError where the graph depends on the contents of inputs.
+        """
+        from tc.graph.compiled import CompiledModel
+
+        target = target_of_call(self._settings.target)
+        ready, end = self._stages_for(target).stage(self._request(shapes, named))
+        if isinstance(end, Demand):
+            raise GraphError(f"the graph depends on {end}: call the model")
+        return CompiledModel(target, ready.plan, {results[0]: kernel for results, kernel in ready.kernels.items()})
 
     @property
     def kernels(self) -> int:
         """How many kernels the graphs have that were compiled so far."""
-        return sum(len(ready.kernels) for ready in self._stages.prepared if isinstance(ready, Execution | Allocating))
+        return sum(len(ready.kernels) for _, stages in self._stages.items() for ready in stages.prepared)
 
-    def _compiled(self, graph: Graph) -> Runnable:
-        plan = self._prepared(graph).memory
-        return runnable(plan, self._settings.target, arena=self._settings.arena)
+    def _stages_for(self, target: Target) -> Stages[Runnable]:
+        def make() -> Stages[Runnable]:
+            return Stages(self._source, lambda graph: self._runnable(graph, target), self._keeper(target))
 
-    def _keeper(self) -> Keeping | None:
+        return self._stages.get(target, make)
+
+    def _runnable(self, graph: Graph, target: Target) -> Runnable:
+        from tc.graph.preparation import prepared
+
+        settings = self._settings_of(graph)
+        if isinstance(target, OpenClTarget):  # two of its buffers must not be the same memory
+            settings = replace(settings, in_place=False)
+        return runnable(prepared(graph, settings).memory, str(target), arena=settings.arena)
+
+    def _keeper(self, target: Target) -> Keeper | None:
         if self._contents is None:
             return None
         from tc.graph.kept.keeper import keeper_of
 
-        return keeper_of(self._contents, self._source, self._settings)
+        return keeper_of(self._contents, self._source, replace(self._settings, target=str(target)))
+
+    def _call(
+        self, kind: int | tuple[str, ...], arrays: tuple[object, ...], outputs: tuple[str, ...], out: object
+    ) -> object:
+        """One result, or a tuple of them.  ``kind``: the names of the inputs, or how many of the first there are."""
+        calls = self._warm.get((kind, outputs), WarmCalls)
+        results = None if out is None else self._listed(out, outputs)
+        found = calls.call(arrays, results)
+        if found is not None:
+            return found
+        inputs = self._given(arrays, {}) if isinstance(kind, int) else dict(zip(kind, arrays, strict=True))
+        found, plan = self._run(inputs, outputs, results)
+        if plan is not None:
+            calls.remember(arrays, results, plan)
+        return found
+
+    def _run(
+        self, inputs: Mapping[str, object], outputs: tuple[str, ...], results: tuple[object, ...] | None
+    ) -> tuple[object, Plan | CudaPlan | None]:
+        """The results of a call, and how calls like it are repeated."""
+        brought = zip(outputs, results or (None,) * len(outputs), strict=True)
+        call = bound(self._source.name, self.inputs, inputs, {n: array for n, array in brought if array is not None})
+        target = target_of_call(self._settings.target, device_of(call))
+        found, ready = self._stages_for(target).run(in_order(call), outputs)
+        plan = None
+        if ready is not None and all(map(is_in_order, call.views)):
+            plan = ready.warm(replace(call, inputs={name: call.inputs[name] for name in inputs}), outputs)
+        return found[0] if len(found) == 1 else found, plan
+
+    def _listed(self, out: object, outputs: tuple[str, ...]) -> tuple[object, ...]:
+        """The arrays for results in order."""
+        given = outputs_by_name(self._source.name, outputs, out)
+        return tuple(given.get(name) for name in outputs)
 
     def _prepared(self, graph: Graph) -> Prepared:
         from tc.graph.preparation import prepared
@@ -266,65 +342,13 @@ class Model:
             raise GraphError(f"the input `{twice[0]}` is given twice, by its place and by its name")
         return {**dict(zip(names, arrays, strict=False)), **named}
 
-    def _require_known(self, given: Mapping[str, object]) -> None:
-        """GraphError for names that no input has."""
-        names = [declared.name for declared in self.inputs]
-        for name in given:
-            if name not in names:
-                guess = nearest(name, names)
-                hint = f"did you mean `{guess}`?" if guess else f"inputs: {', '.join(names)}"
-                raise GraphError(f"`{self._source.name}` has no input `{name}`; {hint}")
-
-    def _checked(self, inputs: Mapping[str, object]) -> dict[str, np.ndarray]:
-        """The inputs as arrays that fit what is declared, in the order of the declaration."""
-        self._require_known(inputs)
-        found: dict[str, np.ndarray] = {}
-        sizes: dict[str, Dimension] = {}
-        for declared in self.inputs:
-            if declared.name not in inputs:
-                if declared.optional:
-                    continue
-                raise GraphError(f"`{self._source.name}`: the input `{declared.name}` is missing")
-            array = _array(inputs[declared.name], f"input `{declared.name}`")
-            _require_fit(array, declared, sizes)
-            found[declared.name] = array
-        return found
-
 
 def _place(graph: Graph) -> tuple[object, ...]:
     """What tells the graphs of a model apart: shapes, and what they compute."""
     return tuple((name, graph.values[name].shape) for name in graph.inputs), graph.outputs
 
 
-def _require_shape(shape: Shape, declared: Declared, sizes: dict[str, Dimension]) -> None:
-    """GraphError where a shape is not as declared; ``sizes``: those of other inputs, by name."""
-    if declared.shape is None:
-        return
-    fits = len(shape) == len(declared.shape)
-    for extent, wanted in zip(shape, declared.shape, strict=False):
-        known = sizes.setdefault(str(wanted), extent) if isinstance(wanted, Size) else wanted
-        fits = fits and (extent == known or isinstance(extent, Size))
-    if not fits:
-        raise GraphError(
-            f"input `{declared.name}` is declared ({shape_text(declared.shape)}), got ({shape_text(shape)})"
-        )
-
-
-def _evaluation(graph: Graph) -> Runnable:
+def _evaluation(graph: Graph) -> Evaluation:
     from tc.graph.run.evaluate import Evaluation
 
     return Evaluation(graph)
-
-
-def _array(value: object, what: str) -> np.ndarray:
-    """The elements of any framework's array, one after the other."""
-    array = value if isinstance(value, np.ndarray) else borrow(describe(value, what))
-    return array if array.flags.c_contiguous else np.ascontiguousarray(array).reshape(array.shape)
-
-
-def _require_fit(array: np.ndarray, declared: Declared, sizes: dict[str, Dimension]) -> None:
-    what = f"input `{declared.name}`"
-    type = scalar_type_of(array.dtype, what)
-    if type is not declared.type:
-        raise GraphError(f"{what} is declared {declared.type}, got {type}")
-    _require_shape(array.shape, declared, sizes)

@@ -12,11 +12,11 @@ from tc.api.available import target_of_call
 from tc.api.progress import Progress
 from tc.base.errors import DeviceError, GraphError, OptionsError
 from tc.base.frozen import frozen
-from tc.graph.export.own_outputs import with_own_outputs
 from tc.graph.ir.graph import Graph
 from tc.graph.ir.sizes import shape_text
 from tc.graph.memory.blocks import Block
 from tc.graph.memory.joins import joined
+from tc.graph.memory.own_outputs import with_own_outputs
 from tc.graph.memory.plan import MemoryPlan, needed_blocks, planned
 from tc.graph.partition.compose import composed
 from tc.graph.partition.costs import NO_RECORD, Costs, Record
@@ -27,8 +27,10 @@ from tc.graph.partition.rates import rates_of
 from tc.graph.rewrite.constants import folded, laid_out
 from tc.graph.rewrite.engine import Applied, rewritten
 from tc.graph.rewrite.rules import RULES
+from tc.graph.run.arrays import on_arrays
 from tc.graph.run.execute import Execution
 from tc.graph.run.recorded import recorded
+from tc.graph.run.repeated import Repeated
 from tc.graph.settings import Settings
 from tc.runtime.host.threads import get_threads
 from tc.targets.target import CpuTarget
@@ -121,7 +123,8 @@ def _chosen(graph: Graph, settings: Settings) -> tuple[Graph, tuple[Choice, ...]
     own = replace(settings, libraries=False, cuts=None)
 
     def ready(part: Graph) -> Callable[[Mapping[str, np.ndarray]], object]:
-        return Execution(prepared(part, own).memory, settings.target).run
+        repeated = Repeated(Execution(prepared(part, own).memory, settings.target), part.inputs)
+        return lambda arrays: repeated(tuple(arrays[name] for name in part.inputs))
 
     rules = RULES if own.rules is None else own.rules
     said = f"{target} {[rule.name for rule in rules]} {own.fuse} {own.in_place} {own.reorder}"
@@ -130,15 +133,6 @@ def _chosen(graph: Graph, settings: Settings) -> tuple[Graph, tuple[Choice, ...]
 
 def _by_rule(graph: Graph, settings: Settings) -> Partition:
     return partition_of(graph) if settings.fuse else unfused(graph)
-
-
-def exportable(graph: Graph, settings: Settings) -> MemoryPlan:
-    """The plan of a graph whose outputs lie in order, as callers of an exported model want them."""
-    memory = prepared(graph, settings).memory
-    changed = with_own_outputs(memory.graph)
-    if changed is memory.graph:
-        return memory
-    return _planned(changed, settings)
 
 
 def _needed(graph: Graph, settings: Settings) -> Sequence[Block]:
@@ -197,7 +191,7 @@ def divided(
         decision = Decision(partition_of(changed, named_cuts(changed, settings.cuts)))
     else:
         decision = decided(costs)
-    parts = composed(changed, decision.partition)
+    parts = with_own_outputs(composed(changed, decision.partition))
     at(6, "placing values")
     memory = _planned(parts, settings)
     return Prepared(graph, changed, found.trace, decision, costs, memory, found.choices)
@@ -220,4 +214,5 @@ def unfused(graph: Graph) -> Partition:
 
 def _computed(graph: Graph) -> Sequence[np.ndarray]:
     # Ahead of time, there need not be the machine that the model is for.
-    return Execution(planned(composed(graph, partition_of(graph))), _HOST).run({})
+    found = Execution(planned(composed(graph, partition_of(graph))), _HOST).run(on_arrays({}), graph.outputs)
+    return [array for array in found if isinstance(array, np.ndarray)]

@@ -19,6 +19,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -288,6 +289,42 @@ int32_t tc_run(const tc_launch *launch) {
   if (foreign) set_float_state(before);
   if (space != NULL) give_back_workspace(space);
   return fault;
+}
+
+// ---- programs
+
+static int32_t run_step(const tc_step *step, int64_t threads, const uint64_t *memories) {
+  tc_launch *launch = __builtin_alloca(sizeof *launch + (size_t)step->count * sizeof *launch->words);
+  if (step->most_threads != 0 && step->most_threads < threads) threads = step->most_threads;
+  *launch = (tc_launch){step->kernel, threads, step->shared_bytes, step->scratch_bytes, step->buffers};
+  for (int64_t i = 0; i < step->count; i++) {
+    tc_word word = step->words[i];
+    launch->words[i] = (word.memory < 0 ? 0 : memories[word.memory]) + (uint64_t)word.offset;
+  }
+  return tc_run(launch);
+}
+
+int64_t tc_run_program(const tc_program *program, int64_t threads, uint64_t *memories) {
+  workspace *arena = NULL;
+  if (program->arena_bytes > 0) {
+    arena = take_workspace((size_t)program->arena_bytes);
+    if (arena == NULL) return program->steps << 32 | (uint32_t)TC_NO_MEMORY;
+    memories[program->arena] = (uint64_t)(uintptr_t)(arena + 1);
+  }
+  const tc_step *step = (const tc_step *)(program + 1);
+  int64_t found = 0;
+  for (int64_t i = 0; i < program->steps && found == 0; i++) {
+    int32_t fault = run_step(step, threads, memories);
+    if (fault != 0) found = i << 32 | (uint32_t)fault;
+    step = (const tc_step *)(step->words + step->count);
+  }
+  if (arena != NULL) give_back_workspace(arena);
+  return found;
+}
+
+void tc_copy(void *const *buffers, const tc_scalar *scalars, const tc_runtime *runtime) {
+  (void)runtime;
+  memcpy(buffers[0], buffers[1], (size_t)scalars[0].i);
 }
 
 // ---- fork: the child has none of the workers, and no thread of it is inside a parallel call

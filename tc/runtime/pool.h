@@ -50,4 +50,35 @@ enum { TC_NO_MEMORY = -1 };
 // Runs the kernel in the default floating-point environment and returns its fault, or TC_NO_MEMORY.
 int32_t tc_run(const tc_launch *launch);
 
+// What a kernel is given: the address so many bytes behind the beginning of a memory, or `offset` itself where `memory` is
+// negative.
+typedef struct tc_word {
+  int64_t memory, offset;
+} tc_word;
+
+// A kernel of a program.
+typedef struct tc_step {
+  tc_entry *kernel;
+  int64_t most_threads;  // 0: as many as allowed
+  int64_t shared_bytes;
+  int64_t scratch_bytes;
+  int64_t buffers;  // how many of the words are addresses of buffers, which come first
+  int64_t count;    // of the words
+  tc_word words[];
+} tc_step;
+
+// Kernels that run one after the other; so many steps follow.
+typedef struct tc_program {
+  int64_t steps;
+  int64_t arena;        // the number of the memory in which they pass values to each other
+  int64_t arena_bytes;  // which each run has of its own, aligned to 64 bytes; 0 if the caller brings it
+} tc_program;
+
+// Runs the kernels in order until one has a fault, or finds no memory.  Returns 0, or that in the lower half and the
+// number of the step in the upper one, one past the last where there is no arena.  `memories` has room for its address.
+int64_t tc_run_program(const tc_program *program, int64_t threads, uint64_t *memories);
+
+// A kernel that copies: its buffers are the target and the source, its only scalar is the number of bytes.
+tc_entry tc_copy;
+
 #endif

@@ -31,26 +31,14 @@ typedef struct call {
   int64_t words[MOST_WORDS];
 } call;
 
-// The numbers of a plan.  `values` holds the size of an element for every slot, then the slot of every buffer of the
-// kernel, then the sizes that the kernel is given behind its buffers.
-typedef struct plan {
-  tc_entry *kernel;
-  int64_t shared_bytes;
-  int64_t scratch_bytes;
-  int64_t most_threads;  // 0: as many as allowed
-  int64_t slots;
-  int64_t buffers;
-  int64_t sizes;
-  int64_t values[];
-} plan;
-
 // The members of a plan.
 enum {
-  PLAN_NUMBERS,   // the bytes of the structure above
+  PLAN_ELEMENTS,  // bytes: the size of an element for every slot
+  PLAN_PROGRAM,   // bytes: a `tc_program`, whose memories are the slots, and behind them its arena
   PLAN_ALLOCATE,  // for every result, the function that allocates it
   PLAN_ANNOUNCE,  // for every result, None or a function to be called with the caller's array before it changes
   PLAN_THREADS,   // a function that returns how many threads are allowed
-  PLAN_REPORT,    // a function that raises the error for a fault
+  PLAN_REPORT,    // a function that raises the error for what the program returns, if that is not 0
 };
 
 // ---- what the interpreter's side says once
@@ -59,7 +47,7 @@ static PyObject *numpy_array, *torch_tensor, *torch_parameter, *is_grad_enabled;
 static ptrdiff_t object_header;
 static int (*describe_torch)(PyObject *, dlpack_tensor *);
 static PyObject *requires_grad, *is_neg;
-static int32_t (*run)(const tc_launch *);
+static int64_t (*run)(const tc_program *, int64_t, uint64_t *);
 
 // ---- describing arrays
 
@@ -231,33 +219,29 @@ static bool prepare_results(call *self, PyObject *plan, PyObject *results) {
   return true;
 }
 
-// Runs the kernel on the arrays of the slots and returns its fault.
-static int32_t launch(const call *self, const plan *numbers, int64_t threads) {
-  int64_t words = numbers->buffers + numbers->sizes;
-  tc_launch *block = __builtin_alloca(sizeof(tc_launch) + (size_t)words * sizeof *block->words);
-  if (numbers->most_threads != 0 && numbers->most_threads < threads) threads = numbers->most_threads;
-  *block = (tc_launch){numbers->kernel, threads, numbers->shared_bytes, numbers->scratch_bytes, numbers->buffers};
-  const int64_t *slots = numbers->values + numbers->slots;
-  for (int64_t i = 0; i < numbers->buffers; i++) block->words[i] = (uint64_t)self->slot[slots[i]].address;
-  for (int64_t i = numbers->buffers; i < words; i++) block->words[i] = (uint64_t)slots[i];
+// Runs the program on the arrays of the slots and returns what it does.
+static int64_t run_program(const call *self, PyObject *plan, int64_t threads) {
+  const tc_program *program = (const tc_program *)PyBytes_AsString(PyTuple_GetItem(plan, PLAN_PROGRAM));
+  uint64_t memories[MOST_SLOTS + 1];
+  for (int64_t i = 0; i < self->slots; i++) memories[i] = (uint64_t)self->slot[i].address;
   PyThreadState *state = PyEval_SaveThread();
-  int32_t fault = run(block);
+  int64_t found = run(program, threads, memories);
   PyEval_RestoreThread(state);
-  return fault;
+  return found;
 }
 
 // The results, a tuple, or NULL with an error set.
-static PyObject *carry_out(call *self, PyObject *found, const plan *numbers) {
-  PyObject *results = PyTuple_New(numbers->slots - self->arguments);
+static PyObject *carry_out(call *self, PyObject *plan) {
+  PyObject *results = PyTuple_New(self->slots - self->arguments);
   if (results == NULL) return NULL;
-  bool ready = prepare_results(self, found, results);
-  PyObject *allowed = ready ? PyObject_CallNoArgs(PyTuple_GetItem(found, PLAN_THREADS)) : NULL;
+  bool ready = prepare_results(self, plan, results);
+  PyObject *allowed = ready ? PyObject_CallNoArgs(PyTuple_GetItem(plan, PLAN_THREADS)) : NULL;
   if (allowed != NULL) {
-    int32_t fault = launch(self, numbers, PyLong_AsLong(allowed));
+    int64_t found = run_program(self, plan, PyLong_AsLong(allowed));
     Py_DecRef(allowed);
-    if (fault == 0) return results;
-    PyObject *number = PyLong_FromLong(fault);
-    PyObject *reported = PyObject_CallFunctionObjArgs(PyTuple_GetItem(found, PLAN_REPORT), number, NULL);
+    if (found == 0) return results;
+    PyObject *number = PyLong_FromLong(found);
+    PyObject *reported = PyObject_CallFunctionObjArgs(PyTuple_GetItem(plan, PLAN_REPORT), number, NULL);
     Py_DecRef(number);
     if (reported != NULL) return results;
   }
@@ -278,12 +262,13 @@ static PyObject *warm_call(PyObject *plans, PyObject *const *given, ssize_t coun
   PyObject *found = PyDict_GetItemWithError(plans, key);
   Py_DecRef(key);
   if (found == NULL) return PyErr_Occurred() ? NULL : none();
-  const plan *numbers = (const plan *)PyBytes_AsString(PyTuple_GetItem(found, PLAN_NUMBERS));
-  if (numbers->slots > MOST_SLOTS || shares_memory(&self, numbers->values)) return none();
+  const int64_t *elements = (const int64_t *)PyBytes_AsString(PyTuple_GetItem(found, PLAN_ELEMENTS));
+  int64_t slots = self.arguments + PyTuple_Size(PyTuple_GetItem(found, PLAN_ALLOCATE));
+  if (slots > MOST_SLOTS || shares_memory(&self, elements)) return none();
   // Without out= the results have no slots yet.
-  while (self.slots < numbers->slots) self.slot[self.slots++] = (array){0};
+  while (self.slots < slots) self.slot[self.slots++] = (array){0};
   Py_IncRef(found);
-  PyObject *results = carry_out(&self, found, numbers);
+  PyObject *results = carry_out(&self, found);
   Py_DecRef(found);
   if (results == NULL || PyTuple_Size(results) != 1) return results;
   PyObject *single = PyTuple_GetItem(results, 0);
@@ -301,10 +286,10 @@ static PyObject *warm_key(PyObject *plans, PyObject *const *given, ssize_t count
 
 // ---- for the interpreter's side
 
-void tc_know_numpy(PyObject *type, int64_t header, void *tc_run_function) {
+void tc_know_numpy(PyObject *type, int64_t header, void *tc_run_program_function) {
   numpy_array = type;
   object_header = header;
-  run = tc_run_function;
+  run = tc_run_program_function;
 }
 
 // The types of tensors, the function that says whether autograd is at work, and the tensors' DLPackExchangeAPI, which

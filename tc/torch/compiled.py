@@ -14,7 +14,9 @@ from torch import fx
 from tc.base.errors import TCError
 from tc.base.frozen import frozen
 from tc.graph.preparation import prepared
+from tc.graph.run.bases import Bases, bases_of
 from tc.graph.run.execute import Execution
+from tc.graph.run.repeated import Repeated
 from tc.graph.settings import Settings
 from tc.torch.fx.importer import Imported, Layout, array_of, imported, tensor_of
 from tc.torch.fx.operation import Rules, UnclaimedError
@@ -28,8 +30,9 @@ class _Ready:
     """A graph for some sizes, ready to run."""
 
     imported: Imported
-    execution: Execution
-    taking: tuple[tuple[int, str, Taking], ...]
+    bases: Bases
+    repeated: Repeated
+    taking: tuple[tuple[int, Taking], ...]
     giving: tuple[Callable[[np.ndarray], torch.Tensor], ...]
 
 
@@ -81,8 +84,7 @@ class Compiled:
             ready = self._prepared(key, arguments)
         if ready is None:
             return self._module(*arguments)
-        arrays = {name: take(arguments[at]) for at, name, take in ready.taking}
-        made = ready.execution.run(arrays)
+        made = ready.bases.outputs(ready.repeated(tuple([take(arguments[at]) for at, take in ready.taking])))
         results = iter([give(array) for give, array in zip(ready.giving, made, strict=True)])
         outputs = [
             arguments[one.place] if one.place is not None else next(results) if one.value is not None else one.number
@@ -93,7 +95,7 @@ class Compiled:
     @property
     def executions(self) -> tuple[Execution, ...]:
         """What has been prepared so far."""
-        return tuple(ready.execution for ready in self._ready.values() if ready is not None)
+        return tuple(ready.repeated.execution for ready in self._ready.values() if ready is not None)
 
     def _prepared(self, key: tuple[object, ...], arguments: Sequence[Any]) -> _Ready | None:
         with self._lock:
@@ -109,14 +111,14 @@ class Compiled:
     def _made(self, arguments: Sequence[Any]) -> _Ready:
         given = [_layout(one) for one in arguments]
         found = imported(self._module, self._rules, given)
-        execution = Execution(prepared(found.graph, self._settings).memory, self._settings.target)
+        bases = bases_of(found.graph)
+        execution = Execution(prepared(bases.graph, self._settings).memory, self._settings.target)
         used = set(found.graph.inputs) & {name for node in execution.plan.graph.nodes for name in node.operands} | set(
             execution.plan.graph.outputs
         )
-        taking = tuple(
-            (at, name, _taking(given[at])) for at, name in enumerate(found.inputs) if name is not None and name in used
-        )
-        return _Ready(found, execution, taking, tuple(_giving(self._module, found)))
+        taken = {name: at for at, name in enumerate(found.inputs) if name is not None and name in used}
+        taking = tuple((at, _taking(given[at])) for at in taken.values())
+        return _Ready(found, bases, Repeated(execution, tuple(taken)), taking, tuple(_giving(self._module, found)))
 
 
 _MISSING: Final[Any] = object()

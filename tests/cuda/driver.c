@@ -352,6 +352,108 @@ status cuLaunchKernel(kernel *launched, unsigned gx, unsigned gy, unsigned gz, u
   return launch_kernel(launched->library->code, launched->name, sizes, stream, extra[1], *(size_t *)extra[3]);
 }
 
+// ---- graphs of kernels, each of which waits for the one before
+
+enum { NODES = 256, ARGUMENTS = 512 };
+
+// CUDA_KERNEL_NODE_PARAMS_v2 of cuda.h.
+typedef struct {
+  void *function;
+  uint32_t sizes[7];
+  void **parameters, **extra;
+  kernel *launched;
+  context *of;
+} node_parameters;
+
+typedef struct { kernel *launched; uint32_t sizes[7]; char arguments[ARGUMENTS]; size_t bytes; } graph_node;
+typedef struct { int count; graph_node node[NODES]; } graph;
+typedef struct { context *of; const graph_node *origin; graph nodes; } executable_graph;
+
+static int live_graphs;
+
+// Graphs, and executable ones, that are there.
+int simulator_graphs(void) { return live_graphs; }
+
+static status set_node(graph_node *node, const node_parameters *given) {
+  void **extra = given->extra;
+  if (given->function || given->parameters || !given->launched || given->of) return INVALID_VALUE;
+  if (!extra || extra[0] != (void *)1 || extra[2] != (void *)2 || extra[4]) return INVALID_VALUE;
+  const size_t bytes = *(size_t *)extra[3];
+  if (bytes > ARGUMENTS) return INVALID_VALUE;
+  node->launched = given->launched;
+  memcpy(node->sizes, given->sizes, sizeof node->sizes);
+  memcpy(node->arguments, extra[1], bytes);
+  node->bytes = bytes;
+  return SUCCESS;
+}
+
+status cuGraphCreate(graph **made, unsigned flags) {
+  CALL("cuGraphCreate %u", flags);
+  *made = calloc(1, sizeof **made);
+  live_graphs += 1;
+  return SUCCESS;
+}
+
+status cuGraphAddKernelNode(graph_node **added, graph *to, graph_node *const *before, size_t count, const node_parameters *given) {
+  CALL("cuGraphAddKernelNode %s, shared %u", given->launched->name, given->sizes[6]);
+  graph_node *last = to->count ? &to->node[to->count - 1] : NULL;
+  if (to->count == NODES || count != (last != NULL) || (count && before[0] != last)) return INVALID_VALUE;
+  *added = &to->node[to->count++];
+  return set_node(*added, given);
+}
+
+status cuGraphInstantiateWithFlags(executable_graph **made, const graph *from, unsigned long long flags) {
+  if (!current()) return NO_CONTEXT;
+  CALL("cuGraphInstantiate %d, flags %llu", from->count, flags);
+  *made = malloc(sizeof **made);
+  **made = (executable_graph){current(), from->node, *from};
+  live_graphs += 1;
+  return SUCCESS;
+}
+
+// A node is known by its place in the graph that the executable one was made of, which must still be there.
+status cuGraphExecKernelNodeSetParams(executable_graph *changed, const graph_node *node, const node_parameters *given) {
+  CALL("cuGraphExecKernelNodeSetParams %s", given->launched->name);
+  for (int n = 0; n < changed->nodes.count; n += 1) {
+    graph_node *own = &changed->nodes.node[n];
+    if (node - n != changed->origin) continue;
+    return own->launched == given->launched ? set_node(own, given) : INVALID_VALUE;
+  }
+  return INVALID_VALUE;
+}
+
+status cuGraphLaunch(executable_graph *launched, uintptr_t stream) {
+  if (!current() || current() != launched->of) return INVALID_VALUE;
+  CALL("cuGraphLaunch of %d on %d:%zx", launched->nodes.count, current()->device, stream);
+  USE(stream);
+  for (int n = 0; n < launched->nodes.count; n += 1) {
+    graph_node *own = &launched->nodes.node[n];
+    const status found = launch_kernel(own->launched->library->code, own->launched->name, own->sizes, stream, own->arguments, own->bytes);
+    if (found) return found;
+  }
+  return SUCCESS;
+}
+
+status cuGraphExecDestroy(executable_graph *destroyed) {
+  free(destroyed);
+  live_graphs -= 1;
+  return SUCCESS;
+}
+
+status cuGraphDestroy(graph *destroyed) {
+  free(destroyed);
+  live_graphs -= 1;
+  return SUCCESS;
+}
+
+status cuMemcpyDtoDAsync(uintptr_t target, uintptr_t source, size_t size, uintptr_t stream) {
+  if (!current()) return NO_CONTEXT;
+  CALL("cuMemcpyDtoDAsync %zu on %zx", size, stream);
+  USE(stream);
+  memcpy((void *)target, (void *)source, size);
+  return SUCCESS;
+}
+
 // Pools are numbered by their devices, from 1 on.
 status cuMemPoolCreate(uintptr_t *made, const int *properties) {
   *made = properties[3] + 1;
@@ -558,6 +660,7 @@ ALIAS(cuCtxPushCurrent_v2, cuCtxPushCurrent);
 ALIAS(cuCtxPopCurrent_v2, cuCtxPopCurrent);
 ALIAS(cuMemcpyDtoH_v2, cuMemcpyDtoH);
 ALIAS(cuMemcpyHtoD_v2, cuMemcpyHtoD);
+ALIAS(cuMemcpyDtoDAsync_v2, cuMemcpyDtoDAsync);
 ALIAS(cuDeviceTotalMem_v2, cuDeviceTotalMem);
 ALIAS(cuEventDestroy_v2, cuEventDestroy);
 ALIAS(cuEventElapsedTime_v2, cuEventElapsedTime);
@@ -573,6 +676,8 @@ static const struct { const char *name; void *function; } entries[] = {
     ENTRY(cuKernelSetAttribute), ENTRY(cuLaunchKernel), ENTRY(cuMemPoolCreate), ENTRY(cuMemPoolSetAttribute),
     ENTRY(cuMemAllocFromPoolAsync), ENTRY(cuMemFreeAsync),
     ENTRY(cuMemHostAlloc), ENTRY(cuMemFreeHost), ENTRY(cuMemcpyDtoH), ENTRY(cuMemcpyHtoD), ENTRY(cuMemsetD8Async),
+    ENTRY(cuMemcpyDtoDAsync), ENTRY(cuGraphCreate), ENTRY(cuGraphAddKernelNode), ENTRY(cuGraphInstantiateWithFlags),
+    ENTRY(cuGraphExecKernelNodeSetParams), ENTRY(cuGraphLaunch), ENTRY(cuGraphExecDestroy), ENTRY(cuGraphDestroy),
     ENTRY(cuEventCreate), ENTRY(cuEventDestroy), ENTRY(cuEventRecord), ENTRY(cuEventQuery), ENTRY(cuEventElapsedTime),
     ENTRY(cuStreamWaitEvent), ENTRY(cuStreamIsCapturing), ENTRY(cuThreadExchangeStreamCaptureMode),
 };

@@ -10,6 +10,9 @@ import numpy as np
 import pytest
 
 import tc
+import tc.graph
+from tc.base.types import ScalarType
+from tc.graph.ir.builder import Builder
 from tc.runtime.cuda import libcuda
 from tc.runtime.cuda.chosen_driver import cuda_driver
 from tc.runtime.cuda.cuda import IN_FLIGHT
@@ -351,3 +354,26 @@ def test_events_are_timed(gpu: Simulator) -> None:
     assert gpu.log() == ["cuStreamSynchronize 0"]
     assert last.done()
     assert last.seconds_since(first) == 2.5e-3
+
+
+def test_models_start_one_kernel_after_the_other(gpu: Simulator) -> None:
+    """Contexts of PyCUDA may end before a graph of them."""
+    with pytest.raises(
+        tc.DeviceError, match=r"^contexts of PyCUDA may end before their graphs; use cuda-bindings for gr"
+    ):
+        cuda_driver().graph(())
+    softmax = "def softmax(float(M,N) A) -> (P) { S(m) +=! exp(A(m,n)) P(m,n) = exp(A(m,n)) / S(m) }"
+    builder = Builder("head")
+    x = builder.input("x", ScalarType.FLOAT32, (7, 20))
+    made = builder.call("def twice(float(M,N) A) -> (B) { B(m,n) = 2 * A(m,n) }", x)
+    graph = builder.finish([*builder.call(softmax, *made), x])
+    model, host = tc.graph.Model.of(graph, tc.graph.Settings(rules=(), fuse=False, target="cuda")), floats(7, 20)
+    gpu.compile_model(model)
+    expected = np.exp(2 * host) / np.exp(2 * host).sum(1, keepdims=True)
+    for given in (arrays(host), [host]):
+        for _ in range(2):
+            found: Any = model(*given)
+            assert [type(result) for result in found] == [type(given[0])] * 2
+            values, same = (result if isinstance(result, np.ndarray) else result.get() for result in found)
+            np.testing.assert_allclose(values, expected, rtol=1e-5)
+            np.testing.assert_array_equal(same, host)

@@ -9,6 +9,7 @@ import ctypes
 import functools
 import hashlib
 import struct
+from collections.abc import Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -22,6 +23,11 @@ from tc.base.grid import Argument, GridKernel, Place
 from tc.base.types import ScalarType
 from tc.dispatch.arguments import bind
 from tc.dispatch.kernel import Kernel
+from tc.graph.compiled import CompiledModel
+from tc.graph.ir.nodes import Call
+from tc.graph.model import Model
+from tc.graph.run.comprehensions import comprehension_of
+from tc.language.program.specialization import Signature
 from tc.runtime.host.c_compiler import compile_shared, find_compiler
 from tc.runtime.host.disk import temporary_folder
 from tc.runtime.host.flags import SHARED
@@ -169,9 +175,27 @@ class Simulator:
         self._programs[_digest(code)] = _Program(kernel.executable, emulated.executable)
         return kernel
 
+    def compile_model(self, model: Model, *shapes: Sequence[int]) -> CompiledModel:
+        """The kernels of a model, which the simulator can run from now on."""
+        compiled = model.compile(*shapes)
+        for node in compiled.plan.graph.nodes:
+            if isinstance(node, Call):
+                self.compile_signature(comprehension_of(node.program), compiled.kernels[node.results[0]].signature)
+        return compiled
+
+    @property
+    def graphs(self) -> int:
+        """Graphs of launches, and executable ones, that are in use."""
+        return int(self._library.simulator_graphs())
+
     def compile_in_place(self, comprehension: Comprehension, array: np.ndarray) -> None:
         """The kernel for calls on one array that is the result, too, which the simulator can run from now on."""
-        signature = bind(comprehension.interface, (array,), array).signature(comprehension.interface)
+        self.compile_signature(
+            comprehension, bind(comprehension.interface, (array,), array).signature(comprehension.interface)
+        )
+
+    def compile_signature(self, comprehension: Comprehension, signature: Signature) -> None:
+        """The kernel for calls with a signature, which the simulator can run from now on."""
         kernel, emulated = (comprehension._kernels.get(signature, named_target(t), None) for t in ("cuda", "emulator"))
         self._programs[_digest(kernel.executable.binary.code)] = _Program(kernel.executable, emulated.executable)
 

@@ -9,7 +9,6 @@ from tc.graph.ir.graph import Graph
 from tc.graph.model import Model
 from tc.graph.operators.pointwise import pointwise
 from tc.graph.operators.products import product
-from tc.graph.run.execute import Execution
 from tc.graph.settings import Settings
 
 F = ScalarType.FLOAT32
@@ -26,6 +25,5 @@ def steps() -> Graph:
 
 def asked(model: Model) -> set[str]:
     """What the kernels write in place, and the options that they are made with."""
-    execution = model._compiled(model.graph())
-    assert isinstance(execution, Execution)
-    return {f"{kernel.signature.aliases} {options_text(kernel.asked)}" for kernel in execution.kernels.values()}
+    kernels = model.compile().kernels.values()
+    return {f"{kernel.signature.aliases} {options_text(kernel.asked)}" for kernel in kernels}

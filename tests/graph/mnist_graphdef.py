@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
+from tests.graph.comparison import i32
 from tests.graph.graphdefs import Listed, Node, Shape, Type, binary, const, node, placeholder, text
 
 DATA = Path(__file__).with_name("data")
@@ -217,6 +220,31 @@ def training() -> list[Node]:
 
 
 FILES: dict[str, Sequence[Node]] = {"mnist_head": head(), "mnist_training": training()}
+
+
+def digits(rows: int) -> dict[str, np.ndarray]:
+    """Images, their classes, weights and biases."""
+    random = np.random.default_rng(rows)
+    return {
+        "x": random.random((rows, PIXELS), np.float32),
+        "y_": np.eye(CLASSES, dtype=np.float32)[random.integers(0, CLASSES, rows)],
+        "W": (random.random((PIXELS, CLASSES), np.float32) - 0.5) / 10,
+        "b": random.random(CLASSES, np.float32),
+    }
+
+
+def subgraphs(given: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The six subgraphs of the gradients, as NumPy computes them."""
+    rows = len(given["x"])
+    each = np.full((rows, 1), -1 / rows, np.float32)
+    return {
+        "gradients/Sum_grad/mod": i32([1]),
+        "gradients/Mean_grad/mod": i32([0]),
+        "gradients/Mean_grad/floordiv": i32([rows]),
+        "gradients/Sum_grad/floordiv": i32([1, CLASSES]),
+        "gradients/Sum_grad/Reshape": each,
+        "gradients/mul_grad/Reshape_1": given["y_"] * each,
+    }
 
 
 def write() -> None:

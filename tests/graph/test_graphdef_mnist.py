@@ -10,9 +10,9 @@ import tc
 import tc.graph
 from tc.graph.ir.nodes import Call
 from tc.graph.ir.sizes import open_size
-from tests.graph.comparison import i32, same
+from tests.graph.comparison import same
 from tests.graph.graphdefs import binary, nodes_read, text
-from tests.graph.mnist_graphdef import CLASSES, DATA, FILES, PIXELS
+from tests.graph.mnist_graphdef import CLASSES, DATA, FILES, PIXELS, digits, subgraphs
 
 UPDATES = [f"GradientDescent/update_{name}/ApplyGradientDescent" for name in ("W", "b")]
 
@@ -22,17 +22,6 @@ def test_files_are_those_that_the_tests_write(name: str) -> None:
     """``python -m tests.graph.mnist_graphdef`` writes them anew."""
     assert (DATA / f"{name}.pb").read_bytes() == binary(FILES[name])
     assert (DATA / f"{name}.pbtxt").read_text(encoding="utf-8") == text(FILES[name])
-
-
-def digits(rows: int) -> dict[str, np.ndarray]:
-    """Images, their classes, weights and biases."""
-    random = np.random.default_rng(rows)
-    return {
-        "x": random.random((rows, PIXELS), np.float32),
-        "y_": np.eye(CLASSES, dtype=np.float32)[random.integers(0, CLASSES, rows)],
-        "W": (random.random((PIXELS, CLASSES), np.float32) - 0.5) / 10,
-        "b": random.random(CLASSES, np.float32),
-    }
 
 
 def probabilities(given: dict[str, np.ndarray]) -> np.ndarray:
@@ -50,20 +39,6 @@ def test_the_head(suffix: str) -> None:
         same(found[wanted], expected, tolerance=1e-5)
     kernels = [node for node in model.graph().nodes if isinstance(node, Call)]
     assert [node.results for node in kernels] == [("MatMul",), ("add",), ("Softmax",), ("Log",), ("mul",)]
-
-
-def subgraphs(given: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The six subgraphs of the gradients, as NumPy computes them."""
-    rows = len(given["x"])
-    each = np.full((rows, 1), -1 / rows, np.float32)
-    return {
-        "gradients/Sum_grad/mod": i32([1]),
-        "gradients/Mean_grad/mod": i32([0]),
-        "gradients/Mean_grad/floordiv": i32([rows]),
-        "gradients/Sum_grad/floordiv": i32([1, CLASSES]),
-        "gradients/Sum_grad/Reshape": each,
-        "gradients/mul_grad/Reshape_1": given["y_"] * each,
-    }
 
 
 @pytest.mark.parametrize("suffix", ["pb", "pbtxt"])
@@ -113,6 +88,6 @@ def test_the_training_graph_for_any_number_of_rows() -> None:
 def test_a_second_call_makes_no_new_graph() -> None:
     model, given = tc.graph.load(DATA / "mnist_head.pb"), digits(3)
     model.reference(["mul"], given)
-    known = dict(model._oracle._known)
+    known = model._oracle.prepared
     model.reference(["mul"], {**given, "x": given["x"] / 2})
-    assert model._oracle._known == known
+    assert model._oracle.prepared == known

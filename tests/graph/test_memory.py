@@ -18,6 +18,7 @@ from tc.graph.memory.order import Task, Tasks, by_height, least_memory
 from tc.graph.memory.plan import planned
 from tc.graph.operators.pointwise import pointwise
 from tc.graph.run.allocate import Allocating
+from tc.graph.run.arrays import on_arrays
 from tests.fuzz.graph_programs import drawn
 from tests.graph.orders import is_order, orders, random_tasks
 
@@ -228,5 +229,5 @@ def test_what_is_allocated_is_what_is_planned() -> None:
         np.testing.assert_allclose(found[name], beside[name], rtol=1e-4, atol=1e-4)
     plan = planned(lenet(4))
     execution = Allocating(plan, None)
-    execution.run(arrays)
+    execution.run(on_arrays(arrays), plan.graph.outputs)
     assert execution.peak == max(row.total for row in plan.rows())

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import assert_never
 
 from tc.export.c_text import comment, listed
-from tc.graph.export.places import Memory, Place
 from tc.graph.export.program import Launch, ModelProgram
+from tc.graph.memory.places import Memory, Place
 
 
 def body(
@@ -27,7 +28,7 @@ def _lines(
         yield launch(step, [_address(program, place) for place in step.operands])
         yield "  if (error != 0) return error;"
     for one in program.copies:
-        yield f"  {comment(one.said)}"
+        yield f"  {comment(f'output {one.output}')}"
         yield copy(_address(program, one.target), _address(program, one.source), one.bytes)
 
 
@@ -43,13 +44,17 @@ def missing(program: ModelProgram, nothing: str) -> str:
 
 
 def _address(program: ModelProgram, place: Place) -> str:
+    offset = place.offset
     match place.memory:
         case Memory.INPUT:
             base = program.inputs[place.number].c_name
         case Memory.OUTPUT:
             base = program.outputs[place.number].c_name
-        case Memory.WEIGHTS:
+        case Memory.CONSTANT:
             base = "w"
+            offset += program.weights.tensors[place.number].offset
         case Memory.ARENA:
             base = "a"
-    return f"{base} + {place.offset}" if place.offset else base
+        case _:
+            assert_never(place.memory)
+    return f"{base} + {offset}" if offset else base

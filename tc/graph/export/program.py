@@ -10,11 +10,11 @@ from tc.base.errors import GraphError
 from tc.base.frozen import frozen
 from tc.export.exported import Exported
 from tc.graph.export.names import distinct_names, plain
-from tc.graph.export.places import Memory, Place, Placement, placement
 from tc.graph.export.weights import Weights, weights_of
 from tc.graph.ir.graph import Graph
 from tc.graph.ir.nodes import Call, Host
 from tc.graph.ir.values import Value
+from tc.graph.memory.places import Copy, Place, Placement, placement
 from tc.graph.memory.plan import MemoryPlan, statement_of
 from tc.graph.memory.storage import bytes_of
 from tc.language.text.print_program import program_text
@@ -58,16 +58,6 @@ class Launch:
 
 
 @frozen
-class Copy:
-    """An output that no kernel writes: bytes of an input, of a constant, or of another output."""
-
-    target: Place
-    source: Place
-    bytes: int
-    said: str
-
-
-@frozen
 class ModelProgram:
     """``owner``: what names in C begin with.  ``arena``: bytes of memory for a call.  ``copies`` come last."""
 
@@ -100,7 +90,7 @@ def program_of(owner: str, name: str, outputs: Sequence[str], plan: MemoryPlan, 
     """The program of a plan; ``outputs``: how the model calls them."""
     graph = plan.graph
     weights = weights_of(graph.constants)
-    placed = placement(plan, weights.offsets)
+    placed = placement(plan)
     calls = [node for node in graph.nodes if isinstance(node, Call)]
     exported, numbers = _distinct(owner, calls, kernels)
     return ModelProgram(
@@ -110,10 +100,10 @@ def program_of(owner: str, name: str, outputs: Sequence[str], plan: MemoryPlan, 
         outputs=_parameters(outputs, [graph.values[own] for own in graph.outputs], "out"),
         weights=weights,
         constants={own: graph.values[own] for own in graph.constants},
-        arena=placed.arena,
+        arena=plan.arena,
         kernels=exported,
         launches=_launches(calls, kernels, numbers, placed, graph.values),
-        copies=_copies(plan, placed),
+        copies=placed.copies,
     )
 
 
@@ -165,14 +155,4 @@ def _launches(
         said = f"{said}  # {call.origin}" if call.origin else said
         found.append(Launch(at, kernel, operands, said, faults, fault))
         fault += len(faults)
-    return tuple(found)
-
-
-def _copies(plan: MemoryPlan, placed: Placement) -> tuple[Copy, ...]:
-    found = []
-    for number, name in enumerate(plan.graph.outputs):
-        target = Place(Memory.OUTPUT, number, 0)
-        size = bytes_of(plan.graph.values[name])
-        if placed.places[name] != target and size > 0:
-            found.append(Copy(target, placed.places[name], size, f"output {name}"))
     return tuple(found)

@@ -31,6 +31,13 @@ def program_of(text: str) -> Program:
     return last
 
 
+def copy_program(type: ScalarType, rank: int) -> Program:
+    """The program whose result has the elements of its argument."""
+    letters = ", ".join(f"i{axis}" for axis in range(rank))
+    sizes = ",".join(f"D{axis}" for axis in range(rank))
+    return program_of(f"def copy({type}({sizes}) A) -> (B) {{ B({letters}) = A({letters}) }}")
+
+
 def programs_of(text: str) -> Mapping[str, Program]:
     """The definitions of a text by name."""
     from tc.grammar.parser import parse
@@ -174,10 +181,7 @@ class Builder:
         """The operand, copied if its elements do not lie in order."""
         if operand.is_contiguous:
             return operand
-        letters = ", ".join(f"i{axis}" for axis in range(len(operand.shape)))
-        sizes = ",".join(f"D{axis}" for axis in range(len(operand.shape)))
-        text = f"def copy({operand.type}({sizes}) A) -> (B) {{ B({letters}) = A({letters}) }}"
-        return self.call(text, operand, names=[operand.name])[0]
+        return self.call(copy_program(operand.type, len(operand.shape)), operand, names=[operand.name])[0]
 
     def view(self, operand: Value, how: Viewing) -> Value:
         """The operand, looked at in another way; copied first where its elements do not lie so."""

@@ -11,8 +11,6 @@ from tc.graph.ir.source import Demand
 from tc.graph.kept.record import Steps, made_plan
 from tc.graph.kept.request import request_text
 from tc.graph.kept.sound import require_sound
-from tc.graph.run.allocate import Allocating
-from tc.graph.run.execute import Execution
 from tc.graph.run.runnable import runnable
 from tc.store.cached import KernelCache, kernel_cache
 from tc.store.plans import PlanCache, WantedPlan
@@ -22,6 +20,7 @@ if TYPE_CHECKING:
     from tc.graph.ir.source import Request, Source
     from tc.graph.kept.contents import Contents
     from tc.graph.memory.plan import MemoryPlan
+    from tc.graph.run.runnable import Runnable
     from tc.graph.run.stages import Stage
     from tc.graph.settings import Settings
     from tc.targets.target import Target
@@ -46,7 +45,7 @@ class Keeper:
         self._source: Final = source
         self._settings: Final = settings
 
-    def find(self, request: Request) -> Stage | None:
+    def find(self, request: Request) -> Stage[Runnable] | None:
         """The stage for a request, ready to run; None where it is to be prepared: also where a kernel is missing."""
         wanted = self._wanted(request)
         record = None if wanted is None else self._cache.find(wanted)
@@ -56,14 +55,14 @@ class Keeper:
             return self._stage(record, wanted.target)
         return None
 
-    def keep(self, request: Request, stage: Stage) -> None:
+    def keep(self, request: Request, stage: Stage[Runnable]) -> None:
         """Stores a stage, if it can be found again.
 
         It cannot where Python computes what comes next, by a function that has no name.
         """
         ready, end = stage
         computes = isinstance(end, Demand) and end.compute is not None
-        if isinstance(ready, Execution | Allocating) and not computes:
+        if not computes:
             self.keep_plan(request, ready.plan, demanded=isinstance(end, Demand))
 
     def keep_plan(self, request: Request, plan: MemoryPlan, *, demanded: bool = False) -> None:
@@ -81,7 +80,7 @@ class Keeper:
             return None
         return WantedPlan(self._contents.model, text, target_of_call(self._settings.target))
 
-    def _stage(self, record: Plan, target: Target) -> Stage | None:
+    def _stage(self, record: Plan, target: Target) -> Stage[Runnable] | None:
         steps = Steps(record)
         executables = self._kernels.found_together(steps.kernels(target))
         large = None if executables is None else self._cache.constants(record)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from tc.graph.ir.nodes import Call, Host, Join, View
 from tc.graph.ir.values import Value
 from tc.graph.memory.plan import MemoryPlan
+from tc.graph.memory.storage import written
 from tc.graph.run.arrays import numbers
 from tc.language.program.specialization import ArraySpec, Signature
 from tc.runtime.views.view import element_strides
@@ -22,6 +23,7 @@ def require_sound(plan: MemoryPlan, signatures: Mapping[tuple[str, ...], Signatu
     given = dict.fromkeys((*graph.inputs, *graph.constants), 0)
     starts = _starts(plan, given, signatures)
     _require(all(name in starts for name in graph.outputs), "an output is not computed")
+    _require(all(graph.values[name].is_contiguous for name in graph.outputs), "an output does not lie in order")
     for name, start in starts.items():
         root = plan.storage.roots[name]
         low, high = _reach(graph.values[name])
@@ -40,7 +42,7 @@ def _starts(
 ) -> dict[str, int]:
     """Where values begin, in bytes from where their memory does."""
     graph, roots, found = plan.graph, plan.storage.roots, dict(given)
-    returned = {roots[name] for name in graph.outputs}
+    returned = written(graph, roots)
     for node in graph.nodes:
         _require(all(name in found for name in node.operands), "a value is used before it is made")
         match node:

@@ -13,7 +13,7 @@ from tc.graph.ir.sizes import shape_text
 from tc.graph.memory.blocks import Block, arena_size, live_peak
 from tc.graph.memory.offsets import ALIGNMENT, placed
 from tc.graph.memory.placing import USUAL, Placing
-from tc.graph.memory.storage import Storage, bytes_of, first_uses, last_uses, storage_of
+from tc.graph.memory.storage import Storage, bytes_of, first_uses, last_uses, storage_of, written
 from tc.graph.memory.tasks import reordered
 
 MEGABYTE: Final = 10**6
@@ -35,7 +35,9 @@ class Row:
 
 @frozen
 class MemoryPlan:
-    """``offsets``: by owner, where its memory begins in the arena.  Outputs are allocated by each call."""
+    """``offsets``: by owner, where its memory begins in the arena.  Outputs are allocated by each call, and computed in
+    place where they are all of a value.
+    """
 
     graph: Graph
     storage: Storage
@@ -151,7 +153,7 @@ def needed_blocks(graph: Graph, *, in_place: bool = True, reorder: bool = True) 
 def _blocks(graph: Graph, storage: Storage) -> tuple[Block, ...]:
     """The memory that is needed in the arena: a block for each root that a node writes to."""
     first, last = first_uses(graph, storage.roots), last_uses(graph, storage.roots)
-    outside = {*graph.inputs, *graph.constants, *(storage.roots[name] for name in graph.outputs)}
+    outside = {*graph.inputs, *graph.constants, *written(graph, storage.roots)}
     return tuple(
         Block(name, _rounded(bytes_of(graph.values[name])), at, last[name])
         for name, at in first.items()

@@ -55,6 +55,17 @@ def last_uses(graph: Graph, roots: Mapping[str, str]) -> dict[str, int]:
     return found
 
 
+def written(graph: Graph, roots: Mapping[str, str]) -> dict[str, int]:
+    """By root, the first output that is all of it, and so is computed in the memory that the caller gets."""
+    given = {*graph.inputs, *graph.constants}
+    found: dict[str, int] = {}
+    for number, name in enumerate(graph.outputs):
+        root = roots[name]
+        if root not in given and bytes_of(graph.values[name]) == bytes_of(graph.values[root]):
+            found.setdefault(root, number)
+    return found
+
+
 def viewed_by(makers: Mapping[str, Node], name: str) -> str:
     """The value that a view looks at in the end, one that is no view itself."""
     while isinstance(node := makers.get(name), View):

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from tc.base.errors import GraphError
+from tc.dispatch.arguments import Arguments
 from tc.graph.ir.nodes import View
 from tc.graph.ir.sizes import Shape
 from tc.graph.ir.values import Value
 from tc.graph.ir.views import Reinterpret
-from tc.runtime.frameworks.numpy_arrays import numpy_dtype
+from tc.runtime.frameworks.numpy_arrays import describe_numpy, numpy_dtype
+from tc.runtime.views.view import ArrayView, Framework
 
 
 def numbers(shape: Shape, what: str) -> tuple[int, ...]:
@@ -35,6 +39,18 @@ def view_of(array: np.ndarray, node: View, operand: Value, value: Value) -> np.n
         low, flat = _flat(array, operand)
         first = flat[offset - low :]
     return _strided(first, shape, tuple(step * array.itemsize for step in steps))
+
+
+def on_arrays(arrays: Mapping[str, np.ndarray]) -> Arguments:
+    """A call on NumPy's arrays, which lie in order."""
+    views = {name: describe_numpy(array, f"`{name}`") for name, array in arrays.items()}
+    return Arguments(views, {}, {}, Framework.NUMPY)
+
+
+def view_at(address: int, value: Value) -> ArrayView:
+    """What lies at an address, where the value is.  Whoever reads it keeps the memory."""
+    shape, steps = numbers(value.shape, value.name), numbers(value.steps, value.name)
+    return ArrayView(address, shape, steps, value.type, True, Framework.NUMPY, owner=None)
 
 
 def lying(memory: np.ndarray, value: Value) -> np.ndarray:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,7 +12,11 @@ from tc.graph.ir.graph import Graph
 from tc.graph.ir.nodes import Call, Host, Join, View
 from tc.graph.run.arrays import laid, view_of
 from tc.graph.run.comprehensions import comprehension_of
+from tc.runtime.frameworks.borrow import borrow
 from tc.runtime.frameworks.numpy_arrays import numpy_dtype
+
+if TYPE_CHECKING:
+    from tc.dispatch.arguments import Arguments
 
 
 class Evaluation:
@@ -20,9 +25,9 @@ class Evaluation:
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
 
-    def run(self, inputs: Mapping[str, np.ndarray]) -> tuple[np.ndarray, ...]:
-        """The outputs in order."""
-        found = evaluate(self._graph, inputs)
+    def run(self, bound: Arguments, _names: Sequence[str]) -> tuple[object, ...]:
+        """The outputs in order, as NumPy's arrays."""
+        found = evaluate(self._graph, {name: borrow(view) for name, view in bound.inputs.items()})
         return tuple(found[name] for name in self._graph.outputs)
 
 

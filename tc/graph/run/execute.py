@@ -1,155 +1,111 @@
-"""``Execution``: a planned graph compiled for one target, and run in an arena of its own."""
+"""``Execution``: a planned graph that runs on this machine."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
+from collections import deque
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
-from tc.graph.ir.nodes import Call, Host, Join, Node, View
+from tc.api.available import target_of_call
+from tc.base.once import Once
+from tc.dispatch.array_placement import check_on_host
+from tc.dispatch.warm import Plan
 from tc.graph.memory.offsets import ALIGNMENT
-from tc.graph.memory.plan import MemoryPlan
-from tc.graph.run.arrays import lying, numbers, view_of
+from tc.graph.memory.places import placement
+from tc.graph.run.arrays import numbers
 from tc.graph.run.kernels import compiled
-from tc.runtime.frameworks.numpy_arrays import numpy_dtype
+from tc.graph.run.parts import Kernels, Part, Pieces, joined
+from tc.graph.run.results import announced, results_of
+from tc.runtime.frameworks.arrays import allocator, announcer
+from tc.runtime.frameworks.numpy_arrays import empty_bytes, numpy_address
+from tc.runtime.host.threads import get_threads
+from tc.runtime.host_program import HostProgram, PackedProgram
+from tc.runtime.views.view import Framework
 
 if TYPE_CHECKING:
-    from tc.dispatch.kernel import Kernel
-    from tc.graph.ir.values import Value
+    import numpy as np
 
-Arrays = dict[str, np.ndarray]
-Step = Callable[[Arrays], None]
-Kernels: TypeAlias = "Mapping[tuple[str, ...], Kernel]"
+    from tc.dispatch.arguments import Arguments
+    from tc.graph.memory.plan import MemoryPlan
 
 
 class Execution:
-    """The nodes of a graph as steps in order, which pass arrays by the names of values.
+    """A plan whose intermediate values lie in an arena, of which each run has one.  Safe to call from many threads.
 
     ``kernels``: those of the calls, by the names of results; None compiles them.
-    Each call at a time has an arena; those of ended calls are used again.  Safe to call from many threads.
     """
 
     def __init__(self, plan: MemoryPlan, target: str | None, kernels: Kernels | None = None) -> None:
         self.plan: Final = plan
-        graph, roots = plan.graph, plan.storage.roots
-        given = {*graph.inputs, *graph.constants}
-        returned = {roots[name] for name in graph.outputs} - given
-        self._fresh: Final = tuple(returned)
-        # Views of what each call brings or allocates are made by each call; others lie in the arena, or are constant.
-        varying = {name for name, root in roots.items() if root in returned or root in graph.inputs}
-        computed = [node for node in graph.nodes if not isinstance(node, Join)]
-        moved = [node for node in computed if not isinstance(node, View) or node.result in varying]
-        self._fixed: Final = [node for node in computed if isinstance(node, View) and node.result not in varying]
-        self._parts: Final = [name for name in plan.storage.starts if roots[name] in returned]
+        self.target: Final = target_of_call(target)
         self.kernels: Final = compiled(plan, target) if kernels is None else kernels
-        self._steps: Final = [step_of(node, plan, self.kernels) for node in moved]
-        self._lock: Final = threading.Lock()
-        self._idle: Final[list[Arrays]] = []
+        self._placed: Final = placement(plan)
+        # Of ended calls of several parts.
+        self._arenas: Final[deque[np.ndarray]] = deque()
+        # By the order of the inputs; made when they run, since kernels may be for another machine.
+        self._parts: Final[Once[tuple[str, ...], list[Part]]] = Once()
 
-    def run(self, inputs: Mapping[str, np.ndarray]) -> tuple[np.ndarray, ...]:
-        """The outputs in order."""
-        frame = self._taken()
+    def run(self, bound: Arguments, names: Sequence[str]) -> tuple[object, ...]:
+        """The outputs in order, which the caller calls ``names``."""
         graph = self.plan.graph
-        arrays = {**frame, **inputs}
-        for name in self._fresh:
-            arrays[name] = empty(graph.values[name])
-        for name in self._parts:
-            arrays[name] = part_of(arrays, self.plan, name)
-        for step in self._steps:
-            step(arrays)
-        with self._lock:
-            self._idle.append(frame)
-        return tuple(result_of(self.plan, arrays, name) for name in graph.outputs)
+        check_on_host(bound, graph.name, self.target)
+        results = results_of(graph, names, bound)
+        announced(bound.outputs)
+        # Callers may leave out what no node uses.
+        addresses = [bound.inputs[name].address if name in bound.inputs else 0 for name in graph.inputs]
+        addresses += [result.address for result in results]
+        parts = self._parts_for(graph.inputs)
+        if _program(parts) is not None:  # which has an arena of its own
+            parts[0].run(addresses, get_threads())
+        else:
+            self._run_parts(parts, addresses)
+        return tuple(result.finish() for result in results)
 
-    def _taken(self) -> Arrays:
-        with self._lock:
-            return self._idle.pop() if self._idle else self._frame()
+    def _run_parts(self, parts: Sequence[Part], addresses: list[int]) -> None:
+        """Runs them in an arena, that of an earlier call if there is one."""
+        try:
+            arena = self._arenas.pop()
+        except IndexError:
+            arena = empty_bytes(self.plan.arena, ALIGNMENT)
+        try:
+            for part in parts:
+                part.run([*addresses, numpy_address(arena)], get_threads())
+        finally:
+            self._arenas.append(arena)
 
-    def _frame(self) -> Arrays:
-        """An arena, with the arrays of the values in it, and the constants."""
-        graph, plan = self.plan.graph, self.plan
-        whole = np.empty(plan.arena + ALIGNMENT, np.uint8)
-        start = -whole.ctypes.data % ALIGNMENT
-        arrays: Arrays = dict(graph.constants)
-        placed = dict.fromkeys((*plan.offsets, *(name for node in graph.nodes for name in _written(node))))
-        for name in placed:
-            root, value = plan.storage.roots[name], graph.values[name]
-            if root in plan.offsets:
-                begin = start + plan.offsets[root] + plan.storage.starts.get(name, 0) * value.type.itemsize
-                arrays[name] = lying(whole[begin:], value)
-        for node in self._fixed:
-            arrays[node.result] = view_of(
-                arrays[node.operand], node, graph.values[node.operand], graph.values[node.result]
-            )
-        return arrays
+    def warm(self, bound: Arguments, names: Sequence[str]) -> Plan | None:
+        """How calls are repeated that bring arrays like these, in the same order; None where they are not alike.
 
+        The arrays lie in order, as they came.
+        """
+        program, graph = _program(self._parts_for(tuple(bound.inputs))), self.plan.graph
+        if program is None or bound.framework is Framework.JAX or bound.aliases(graph.name):
+            return None
+        values = [graph.values[name] for name in graph.outputs]
+        given = [bound.outputs.get(name) for name in names]
+        types = (*(view.type for view in bound.inputs.values()), *(value.type for value in values))
+        return Plan(
+            program=program,
+            element_sizes=tuple(type.itemsize for type in types),
+            allocate=tuple(
+                allocator(bound.framework, numbers(value.shape, value.name), value.type) if view is None else None
+                for value, view in zip(values, given, strict=True)
+            ),
+            announce=tuple(None if view is None else announcer(view.framework) for view in given),
+            threads=get_threads,
+            owner=self,
+        )
 
-def step_of(node: Node, plan: MemoryPlan, kernels: Kernels) -> Step:
-    """What runs a node: it reads operands by name, and writes results that exist, or makes views."""
-    values = plan.graph.values
-    match node:
-        case Call():
-            return _call(kernels[node.results], node.operands, node.results)
-        case View():
+    def _parts_for(self, inputs: tuple[str, ...]) -> list[Part]:
+        def make() -> list[Part]:
+            pieces = Pieces(self.plan.graph, self._placed, self.kernels, inputs)
+            return joined(pieces.all(), pieces.memories, self.plan.arena)
 
-            def view(arrays: Arrays) -> None:
-                arrays[node.result] = view_of(arrays[node.operand], node, values[node.operand], values[node.result])
-
-            return view
-        case Join():
-            return _nothing
-        case Host():
-
-            def host(arrays: Arrays) -> None:
-                found = node.function([arrays[name] for name in node.operands])
-                for name, array in zip(node.results, found, strict=True):
-                    arrays[name][...] = array
-
-            return host
-        case _:
-            assert_never(node)
+        return self._parts.get(inputs, make)
 
 
-def _nothing(_arrays: Arrays) -> None:
-    """What a join does: its operands are in their places."""
-
-
-def _written(node: Node) -> tuple[str, ...]:
-    """The values of a node that are no views."""
-    return () if isinstance(node, View) else node.results
-
-
-def _call(kernel: Kernel, operands: tuple[str, ...], results: tuple[str, ...]) -> Step:
-    if len(results) == 1:
-        (result,) = results
-
-        def run(arrays: Arrays) -> None:
-            kernel(*[arrays[name] for name in operands], out=arrays[result])
-
-        return run
-
-    def run_all(arrays: Arrays) -> None:
-        kernel(*[arrays[name] for name in operands], out=tuple([arrays[name] for name in results]))
-
-    return run_all
-
-
-def result_of(plan: MemoryPlan, arrays: Arrays, name: str) -> np.ndarray:
-    """An output; what is an input or a constant is copied."""
-    graph, root = plan.graph, plan.storage.roots[name]
-    given = root in graph.inputs or root in graph.constants
-    return arrays[name].copy() if given else arrays[name]
-
-
-def part_of(arrays: Arrays, plan: MemoryPlan, name: str) -> np.ndarray:
-    """The array of a value that lies in another one, whose array there is."""
-    value, root = plan.graph.values[name], arrays[plan.storage.roots[name]]
-    begin = plan.storage.starts[name] * value.type.itemsize
-    return lying(root.reshape(-1).view(np.uint8)[begin:], value)
-
-
-def empty(value: Value) -> np.ndarray:
-    """Memory for a value."""
-    return np.empty(numbers(value.shape, value.name), numpy_dtype(value.type))
+def _program(parts: Sequence[Part]) -> HostProgram | None:
+    """The program that is the only part; None if there are others, or none."""
+    if len(parts) != 1 or not isinstance(parts[0], PackedProgram):
+        return None
+    return parts[0].program

@@ -2,94 +2,115 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeAlias, TypeVar
 
-import numpy as np
-
+from tc.base.once import Once
+from tc.dispatch.arguments import Arguments
 from tc.graph.ir.graph import Graph
 from tc.graph.ir.source import Demand, Request, Source
-from tc.runtime.frameworks.numpy_arrays import scalar_type_of
+from tc.runtime.frameworks.arrays import describe
+from tc.runtime.frameworks.borrow import borrow
+from tc.runtime.views.view import ArrayView, Framework
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
-class Runnable(Protocol):
+class Stageable(Protocol):
     """A graph that is ready to run."""
 
-    def run(self, inputs: Mapping[str, np.ndarray]) -> tuple[np.ndarray, ...]:
-        """The outputs of the graph in order."""
+    def run(self, bound: Arguments, names: Sequence[str], /) -> tuple[object, ...]:
+        """The outputs of the graph in order, which the caller calls ``names``."""
 
 
-Prepare: TypeAlias = Callable[[Graph], Runnable]
+Ready = TypeVar("Ready", bound=Stageable)
 # A stage that ends with a graph for the outputs, or with one for what is demanded.
-Stage: TypeAlias = "tuple[Runnable, Graph | Demand]"
+Stage: TypeAlias = tuple[Ready, Graph | Demand]
 
 
-class Keeping(Protocol):
+class Keeping(Protocol[Ready]):
     """Where stages are kept for other processes."""
 
-    def find(self, request: Request) -> Stage | None:
+    def find(self, request: Request, /) -> Stage[Ready] | None:
         """The stage for a request, ready to run; None where it is to be prepared."""
 
-    def keep(self, request: Request, stage: Stage) -> None:
+    def keep(self, request: Request, stage: Stage[Ready], /) -> None:
         """Keeps a stage that was prepared."""
 
 
-class Stages:
+class Stages(Generic[Ready]):
     """Calls of a source; ``prepare`` compiles its graphs, each of them once, unless they are ``kept``."""
 
-    def __init__(self, source: Source, prepare: Prepare, kept: Keeping | None = None) -> None:
-        self._source = source
-        self._prepare = prepare
+    def __init__(self, source: Source, prepare: Callable[[Graph], Ready], kept: Keeping[Ready] | None = None) -> None:
+        self._source: Final = source
+        self._prepare: Final = prepare
         self._kept = kept
-        self._known: dict[object, Stage] = {}
+        self._known: Once[object, Stage[Ready]] = Once()
 
-    def run(self, inputs: Mapping[str, np.ndarray], outputs: tuple[str, ...]) -> dict[str, np.ndarray]:
-        """The outputs by name."""
-        request = Request({name: array.shape for name, array in inputs.items()}, outputs)
-        arrays = dict(inputs)
-        while True:
-            ready, demand = self._stage(request)
-            found = ready.run(arrays)
-            if isinstance(demand, Graph):
-                return dict(zip(outputs, found, strict=True))
-            if demand.compute is None:
-                contents = dict(zip(demand.graph.outputs, found, strict=True))
-                request = replace(request, contents={**request.contents, **contents})
-                continue
-            made = demand.compute(found)
-            arrays |= made
-            specs = {name: (scalar_type_of(array.dtype, name), array.shape) for name, array in made.items()}
-            request = replace(request, computed={**request.computed, **specs})
+    def run(self, bound: Arguments, outputs: tuple[str, ...]) -> tuple[tuple[object, ...], Ready | None]:
+        """The outputs in order, and what has computed them; None where that took several stages."""
+        request = Request({name: view.shape for name, view in bound.inputs.items()}, outputs)
+        ready, demand = self.stage(request)
+        if isinstance(demand, Graph):
+            return ready.run(bound, outputs), ready
+        while isinstance(demand, Demand):
+            request, bound = _with_contents(ready, demand, request, bound)
+            ready, demand = self.stage(request)
+        return ready.run(bound, outputs), None
 
     @property
-    def prepared(self) -> tuple[Runnable, ...]:
+    def prepared(self) -> tuple[Ready, ...]:
         """What has been prepared so far, in order."""
-        return tuple(ready for ready, _ in self._known.values())
+        return tuple(ready for _, (ready, _) in self._known.items())
 
     def forget(self) -> None:
         """Calls are prepared again, and for this process alone."""
-        self._known.clear()
+        self._known = Once()
         self._kept = None
 
-    def _stage(self, request: Request) -> Stage:
+    def stage(self, request: Request) -> Stage[Ready]:
+        """What is run for a request, and what it is for."""
         key = (
             tuple(request.shapes.items()),
             request.outputs,
             tuple((name, array.dtype.str, array.shape, array.tobytes()) for name, array in request.contents.items()),
             tuple(request.computed.items()),
         )
-        if key not in self._known:
-            found = None if self._kept is None else self._kept.find(request)
-            self._known[key] = self._prepared(request) if found is None else found
-        return self._known[key]
 
-    def _prepared(self, request: Request) -> Stage:
+        return self._known.get(key, lambda: self._found(request) or self._prepared(request))
+
+    def _found(self, request: Request) -> Stage[Ready] | None:
+        return None if self._kept is None else self._kept.find(request)
+
+    def _prepared(self, request: Request) -> Stage[Ready]:
         try:
             graph = self._source.elaborate(request)
-            stage: Stage = self._prepare(graph), graph
+            stage: Stage[Ready] = self._prepare(graph), graph
         except Demand as demand:
             stage = self._prepare(demand.graph), demand
         if self._kept is not None:
             self._kept.keep(request, stage)
         return stage
+
+
+def _with_contents(ready: Stageable, demand: Demand, request: Request, bound: Arguments) -> tuple[Request, Arguments]:
+    """The next request, and the call, with what was demanded."""
+    names = demand.graph.outputs
+    found = [_on_host(name, value) for name, value in zip(names, _computed(ready, bound, names), strict=True)]
+    if demand.compute is None:
+        contents: Mapping[str, np.ndarray] = dict(zip(names, found, strict=True))
+        return replace(request, contents={**request.contents, **contents}), bound
+    views = {name: describe(array, f"`{name}`") for name, array in demand.compute(found).items()}
+    specs = {name: (view.type, view.shape) for name, view in views.items()}
+    return replace(request, computed={**request.computed, **specs}), replace(bound, inputs={**bound.inputs, **views})
+
+
+def _computed(ready: Stageable, bound: Arguments, names: Sequence[str]) -> tuple[object, ...]:
+    return ready.run(replace(bound, outputs={}, framework=Framework.NUMPY), names)
+
+
+def _on_host(name: str, value: object) -> np.ndarray:
+    view: ArrayView = describe(value, f"`{name}`")
+    return borrow(view)

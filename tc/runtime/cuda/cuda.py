@@ -8,7 +8,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final, assert_never
+from typing import Final, Protocol, assert_never
 
 from tc.base.environment import environment
 from tc.base.errors import ArgumentError, DeviceError, StickyDeviceError
@@ -16,7 +16,7 @@ from tc.base.frozen import frozen
 from tc.base.grid import Argument, GridKernel, Place, Steps, launches
 from tc.base.types import Kind, ScalarType
 from tc.runtime.cuda.chosen_driver import cuda_driver
-from tc.runtime.cuda.cuda_driver import CudaDriver, Event, LoadedModule
+from tc.runtime.cuda.cuda_driver import CudaDriver, Event, Launch
 from tc.runtime.cuda.deferred_free import DEFERRED_FREE
 from tc.runtime.cuda.recent_launches import RECENT_LAUNCHES
 from tc.runtime.cuda.started import STARTED, StartedKernel
@@ -93,6 +93,7 @@ class CudaKernel:
     """Kernels of a program, ready for every device that runs them: safe to launch from any number of threads.
 
     ``name``: of the definition, for errors.  ``architecture``: what the binary is for.  ``temporaries``: bytes of each.
+    ``checks``: whether it may find faults in its arguments.
     ``report``: raises the error for a fault.
     """
 
@@ -117,7 +118,7 @@ class CudaKernel:
         self._order = tuple(launches(len(grids), steps))
         self._offsets, self.workspace = _side_by_side(temporaries)
         self._launches = tuple(_launch(grid, operands, len(temporaries), scalars) for grid in grids)
-        self._checks = any(argument.place is Place.FAULT for grid in grids for argument in grid.arguments)
+        self.checks: Final = any(argument.place is Place.FAULT for grid in grids for argument in grid.arguments)
         self._report = report
         self._lock = threading.Lock()
         self._loaded: StartedKernel | None = None
@@ -133,60 +134,59 @@ class CudaKernel:
     ) -> None:
         """Starts the kernels on buffers at ``addresses`` and temporaries at ``workspace``, and does not wait.
 
-        They run after what the streams in ``after`` were given so far, and before what these are given next.
-        ``leases`` are kept until they have run.  Raises what earlier calls found in their arguments; with ``TC_SYNC``,
-        it waits and raises what this one finds.  For a graph it does none of this but the raising: its owner says when
-        and how often it runs.  ArgumentError if a stream in ``after`` captures one, and the call's own does not.
+        Streams in ``after``, ``leases`` and graphs are treated as by ``in_order``.  Raises what earlier calls found in
+        their arguments; with ``TC_SYNC``, it waits and raises what this one finds, unless it is for a graph.
         """
-        if memory.device not in self._devices:
-            check_cuda_device(self._architecture, memory.device)
-            self._devices.add(memory.device)
         with self._driver.on(memory.device):
-            started = self._ready()
+            started = self._started(memory.device)
             started.raise_fault()
-            # The default stream cannot capture.
-            captured = bool(memory.stream.handle) and self._driver.captures(memory.stream)
-            if captured:
-                started.captured, after, leases = True, (), ()
-            elif any(other.handle and self._driver.captures(other) for other in after):
-                raise ArgumentError(
-                    f"{self._name}: some arrays are ready on a stream that captures a graph, and others on another "
-                    "one, which would end the capture; call it in `with tc.on_stream(...)` of the stream that captures"
-                )
-            word = 0 if started.fault is None else started.fault.address
-            values = (*addresses, *[workspace + offset for offset in self._offsets], *scalars, word)
-            for other in after:
-                self._driver.wait(memory.stream, self._driver.record(other))
-            try:
-                self._start(started.module, values, memory)
-            finally:  # some of them may have started
-                if after or leases:
-                    self._recorded(memory.stream, after, leases)
+
+            def start(*, captured: bool) -> None:
+                started.captured |= captured
+                self._start(self._given(started, addresses, workspace, scalars), memory)
+
+            captured = in_order(self._driver, self._name, memory.stream, after, leases, start)
             if environment().sync and not captured:
                 with RECENT_LAUNCHES.waited(memory.device):
                     self._driver.synchronize(memory.stream)
                 self.raise_fault()
 
-    def _start(self, module: LoadedModule, values: Sequence[int | float], memory: CudaMemory) -> None:
+    def launches(self, addresses: Sequence[int], workspace: int, device: int) -> tuple[Launch, ...]:
+        """What ``launch`` starts on a device, whose context is current, as data.  It takes no scalars."""
+        return tuple(self._given(self._started(device), addresses, workspace, ()))
+
+    @property
+    def recent(self) -> tuple[tuple[str, GridKernel], ...]:
+        """What ``launch`` starts, as errors that come later name it."""
+        return tuple((self._name, self._grids[number]) for number, _ in self._order)
+
+    def _given(
+        self, started: StartedKernel, addresses: Sequence[int], workspace: int, scalars: Sequence[int | float]
+    ) -> Iterator[Launch]:
+        word = 0 if started.fault is None else started.fault.address
+        values = (*addresses, *[workspace + offset for offset in self._offsets], *scalars, word)
+        for number, step in self._order:
+            launch, given = self._launches[number], (*values, *step)
+            yield Launch(started.module, number, launch.pack(*[given[n] for n in launch.numbers]))
+
+    def _start(self, launches: Iterator[Launch], memory: CudaMemory) -> None:
         try:
-            for number, step in self._order:
-                launch, given = self._launches[number], (*values, *step)
-                module.launch(number, launch.pack(*[given[n] for n in launch.numbers]), memory.stream)
-                RECENT_LAUNCHES.add(memory.device, self._name, self._grids[number])
+            for launch in launches:
+                launch.module.launch(launch.number, launch.arguments, memory.stream)
+                RECENT_LAUNCHES.add(memory.device, self._name, self._grids[launch.number])
         except StickyDeviceError as error:  # which is that of earlier ones
             raise RECENT_LAUNCHES.naming(error, memory.device) from error
-
-    def _recorded(self, stream: Stream, after: Sequence[Stream], leases: Sequence[object]) -> None:
-        event = self._driver.record(stream)
-        for other in after:
-            self._driver.wait(other, event)
-        if leases:
-            IN_FLIGHT.keep(event, leases)
 
     def raise_fault(self) -> None:
         """Raises what calls that have ended found in their arguments."""
         if self._loaded is not None:
             self._loaded.raise_fault()
+
+    def _started(self, device: int) -> StartedKernel:
+        if device not in self._devices:
+            check_cuda_device(self._architecture, device)
+            self._devices.add(device)
+        return self._ready()
 
     def _ready(self) -> StartedKernel:
         found = self._loaded
@@ -195,7 +195,7 @@ class CudaKernel:
                 found = self._loaded
                 if found is None:
                     module = self._driver.load(self._binary.code, self._grids)
-                    word = self._driver.shared_word() if self._checks else None
+                    word = self._driver.shared_word() if self.checks else None
                     found = StartedKernel(weakref.ref(self), module, word, self._report, self._devices)
                     STARTED.add(found)
                     self._loaded = found
@@ -267,6 +267,45 @@ class InFlight:
 
 # Of this process.
 IN_FLIGHT: Final = InFlight()
+
+
+class Start(Protocol):
+    """What gives a stream work."""
+
+    def __call__(self, *, captured: bool) -> None:
+        """``captured``: the stream captures it for a graph, which may run it at any time."""
+
+
+def in_order(
+    driver: CudaDriver, name: str, stream: Stream, after: Sequence[Stream], leases: Sequence[object], start: Start
+) -> bool:
+    """Starts work after what the streams in ``after`` were given so far, and before what these are given next.
+
+    ``leases`` are kept until it has run.  For a graph nothing waits and nothing is kept: its owner says when and how
+    often it runs.  Returns whether it is for one.  ArgumentError, naming whose work it is, if a stream in ``after``
+    captures, and the own one does not.
+    """
+    # The default stream cannot capture.
+    if stream.handle and driver.captures(stream):
+        start(captured=True)
+        return True
+    if any(other.handle and driver.captures(other) for other in after):
+        raise ArgumentError(
+            f"{name}: some arrays are ready on a stream that captures a graph, and others on another one, which would "
+            "end the capture; call it in `with tc.on_stream(...)` of the stream that captures"
+        )
+    for other in after:
+        driver.wait(stream, driver.record(other))
+    try:
+        start(captured=False)
+    finally:  # some of it may have started
+        if after or leases:
+            event = driver.record(stream)
+            for other in after:
+                driver.wait(other, event)
+            if leases:
+                IN_FLIGHT.keep(event, leases)
+    return False
 
 
 def synchronize_cuda(device: int | None) -> None:

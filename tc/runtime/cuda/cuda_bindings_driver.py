@@ -3,32 +3,18 @@
 from __future__ import annotations
 
 import ctypes
-import functools
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final
 
 from tc.base.errors import DeviceError
 from tc.base.grid import GridKernel
-from tc.runtime.cuda.cuda_driver import (
-    INSTALL,
-    KEPT,
-    CudaDevice,
-    Event,
-    LoadedModule,
-    failure,
-    launch_failed,
-    packed_launch,
-    unreadable,
-)
+from tc.runtime.cuda.cuda_bindings_calls import checked, cuda, reason, relaxed
+from tc.runtime.cuda.cuda_bindings_modules import Graph, Module
+from tc.runtime.cuda.cuda_driver import KEPT, CudaDevice, Event, Launch, LaunchGraph, LoadedModule, unreadable
 from tc.runtime.views.view import Stream
-
-try:
-    from cuda.bindings import driver as cuda
-except ImportError as error:
-    raise DeviceError(f"kernels for CUDA are run by cuda-bindings or PyCUDA; {INSTALL}") from error
 
 _STATUS: Final = cuda.CUresult
 _OUT_OF_MEMORY: Final = _STATUS.CUDA_ERROR_OUT_OF_MEMORY
@@ -39,12 +25,10 @@ _UNREADABLE: Final = frozenset(
     getattr(_STATUS, f"CUDA_ERROR_{name}") for name in ("INVALID_IMAGE", "NO_BINARY_FOR_GPU", "INVALID_SOURCE")
 )
 _NOT_CAPTURED: Final = cuda.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE
-_RELAXED: Final = cuda.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
 _THRESHOLD: Final = cuda.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
 _NO_TIMING: Final = int(cuda.CUevent_flags.CU_EVENT_DISABLE_TIMING)
 _PORTABLE: Final = cuda.CU_MEMHOSTALLOC_PORTABLE | cuda.CU_MEMHOSTALLOC_DEVICEMAP
 _ORDINAL: Final = cuda.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
-_DYNAMIC_SHARED: Final = cuda.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 _MAJOR: Final = cuda.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
 _MINOR: Final = cuda.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR
 _MULTIPROCESSORS: Final = cuda.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
@@ -53,34 +37,11 @@ _CACHE: Final = cuda.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE
 _AS_IT_IS: Final = nullcontext()
 
 
-def _reason(status: Any) -> str:
-    _, text = cuda.cuGetErrorString(status)
-    return f"{status.name}: {text.decode() if text else 'an error that the driver does not explain'}"
-
-
-def _checked(answer: tuple[Any, ...]) -> Any:
-    """What the driver returned beside its status: nothing, one value, or a tuple."""
-    status, *values = answer
-    if status:
-        raise failure(status.name, f"the CUDA driver failed: {_reason(status)}")
-    return values[0] if len(values) == 1 else tuple(values)
-
-
-@contextmanager
-def _relaxed() -> Iterator[None]:
-    """In the block, calls that captures do not allow leave them alone: anybody's would end with an error otherwise."""
-    status, mode = cuda.cuThreadExchangeStreamCaptureMode(_RELAXED)
-    try:
-        yield
-    finally:
-        if not status:
-            cuda.cuThreadExchangeStreamCaptureMode(mode)
-
-
 class BindingsDriver:
     """``CudaDriver`` by cuda-bindings."""
 
     name: Final = "cuda-bindings"
+    graphs: Final = True
 
     def __init__(self) -> None:
         try:
@@ -89,16 +50,16 @@ class BindingsDriver:
             raise DeviceError(f"the CUDA driver cannot be loaded ({error})") from error
         if status == _STATUS.CUDA_ERROR_NO_DEVICE:
             raise DeviceError("the CUDA driver finds no device; look at nvidia-smi and CUDA_VISIBLE_DEVICES")
-        _checked((status,))
+        checked((status,))
         # Finalizers come here too, at any time.
         self._lock = threading.RLock()
         self._primary: dict[int, Any] = {}
         self._pools: dict[int, Any] = {}
-        self._devices = tuple(map(_device, range(_checked(cuda.cuDeviceGetCount()))))
+        self._devices = tuple(map(_device, range(checked(cuda.cuDeviceGetCount()))))
 
     def version(self) -> str:
         """Of CUDA, as the driver supports it: ``13.0``."""
-        number = _checked(cuda.cuDriverGetVersion())
+        number = checked(cuda.cuDriverGetVersion())
         return f"{number // 1000}.{number % 1000 // 10}"
 
     def devices(self) -> tuple[CudaDevice, ...]:
@@ -116,20 +77,24 @@ class BindingsDriver:
     def _primary_context(self, device: int) -> Any:
         with self._lock:
             if device not in self._primary:
-                self._primary[device] = _checked(cuda.cuDevicePrimaryCtxRetain(device))
+                self._primary[device] = checked(cuda.cuDevicePrimaryCtxRetain(device))
             return self._primary[device]
 
     def device_of(self, address: int) -> int:
         """The device that holds the memory at an address."""
-        return int(_checked(cuda.cuPointerGetAttribute(_ORDINAL, address)))
+        return int(checked(cuda.cuPointerGetAttribute(_ORDINAL, address)))
 
     def load(self, code: bytes, kernels: Sequence[GridKernel]) -> LoadedModule:
         """A binary whose kernels are to be launched like this."""
-        with _relaxed():
+        with relaxed():
             status, library = cuda.cuLibraryLoadData(code, [], [], 0, [], [], 0)
         if status in _UNREADABLE:
-            raise unreadable(self.version(), _reason(status))
-        return _Module(_checked((status, library)), kernels)
+            raise unreadable(self.version(), reason(status))
+        return Module(checked((status, library)), kernels)
+
+    def graph(self, launches: Sequence[Launch]) -> LaunchGraph:
+        """The launches as a graph of the current context."""
+        return Graph(launches)
 
     def allocate(self, size: int, stream: Stream) -> int:
         """The address of memory for work on a stream of the current context; MemoryError if there is not enough."""
@@ -137,7 +102,7 @@ class BindingsDriver:
         status, address = cuda.cuMemAllocFromPoolAsync(max(size, 1), pool, stream.handle)
         if status == _OUT_OF_MEMORY:
             raise MemoryError(f"the CUDA device has no {size} bytes left")
-        return int(_checked((status, address)))
+        return int(checked((status, address)))
 
     def _pool(self, device: int) -> Any:
         """A pool that keeps some memory: the driver's own pool returns all of it at every synchronization."""
@@ -147,47 +112,51 @@ class BindingsDriver:
                 wanted.allocType = cuda.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
                 wanted.location.type = cuda.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
                 wanted.location.id = device
-                with _relaxed():
-                    pool = _checked(cuda.cuMemPoolCreate(wanted))
-                _checked(cuda.cuMemPoolSetAttribute(pool, _THRESHOLD, cuda.cuuint64_t(KEPT)))
+                with relaxed():
+                    pool = checked(cuda.cuMemPoolCreate(wanted))
+                checked(cuda.cuMemPoolSetAttribute(pool, _THRESHOLD, cuda.cuuint64_t(KEPT)))
                 self._pools[device] = pool
             return self._pools[device]
 
     def free(self, address: int, stream: Stream) -> None:
         """Gives memory back once the work that the stream was given so far has ended."""
-        with _relaxed():
-            _checked(cuda.cuMemFreeAsync(address, stream.handle))
+        with relaxed():
+            checked(cuda.cuMemFreeAsync(address, stream.handle))
 
     def copy_to_host(self, host: int, address: int, size: int) -> None:
         """Copies bytes, after all work of the current context, and waits."""
         self.synchronize()
-        _checked(cuda.cuMemcpyDtoH(host, address, size))
+        checked(cuda.cuMemcpyDtoH(host, address, size))
 
     def copy_to_device(self, address: int, host: int, size: int) -> None:
         """Copies bytes, after all work of the current context, and waits."""
         self.synchronize()
-        _checked(cuda.cuMemcpyHtoD(address, host, size))
+        checked(cuda.cuMemcpyHtoD(address, host, size))
         self.synchronize()
+
+    def copy(self, target: int, source: int, size: int, stream: Stream) -> None:
+        """Copies bytes of the device in the order of a stream of the current context."""
+        checked(cuda.cuMemcpyDtoDAsync(target, source, size, stream.handle))
 
     def clear(self, address: int, size: int, stream: Stream) -> None:
         """Zeros in so many bytes, in the order of a stream of the current context."""
-        _checked(cuda.cuMemsetD8Async(address, 0, size, stream.handle))
+        checked(cuda.cuMemsetD8Async(address, 0, size, stream.handle))
 
     def shared_word(self) -> _Word:
         """A new one; the current context may be any."""
-        with _relaxed():
-            return _Word(int(_checked(cuda.cuMemHostAlloc(ctypes.sizeof(ctypes.c_int32), _PORTABLE))))
+        with relaxed():
+            return _Word(int(checked(cuda.cuMemHostAlloc(ctypes.sizeof(ctypes.c_int32), _PORTABLE))))
 
     def record(self, stream: Stream, *, timed: bool = False) -> _Event:
         """The end of what a stream of the current context was given so far."""
-        event = _Event(_checked(cuda.cuEventCreate(0 if timed else _NO_TIMING)))
-        _checked(cuda.cuEventRecord(event.handle, stream.handle))
+        event = _Event(checked(cuda.cuEventCreate(0 if timed else _NO_TIMING)))
+        checked(cuda.cuEventRecord(event.handle, stream.handle))
         return event
 
     def wait(self, stream: Stream, event: Event) -> None:
         """Further work of the stream begins after the event."""
         assert isinstance(event, _Event)
-        _checked(cuda.cuStreamWaitEvent(stream.handle, event.handle, 0))
+        checked(cuda.cuStreamWaitEvent(stream.handle, event.handle, 0))
 
     def captures(self, stream: Stream) -> bool:
         """Whether what a stream is given becomes part of a graph, and runs when that does.
@@ -200,7 +169,7 @@ class BindingsDriver:
 
     def synchronize(self, stream: Stream | None = None) -> None:
         """Waits for a stream of the current context, or for all of its work."""
-        _checked(cuda.cuCtxSynchronize() if stream is None else cuda.cuStreamSynchronize(stream.handle))
+        checked(cuda.cuCtxSynchronize() if stream is None else cuda.cuStreamSynchronize(stream.handle))
 
 
 class _Pushed:
@@ -210,7 +179,7 @@ class _Pushed:
         self._context = context
 
     def __enter__(self) -> None:
-        _checked(cuda.cuCtxPushCurrent(self._context))
+        checked(cuda.cuCtxPushCurrent(self._context))
 
     def __exit__(self, *_: object) -> None:
         cuda.cuCtxPopCurrent()
@@ -219,56 +188,15 @@ class _Pushed:
 def _current() -> int | None:
     """The device of this thread's context; None without one, where asking for its device would be a failed call."""
     _, context = cuda.cuCtxGetCurrent()
-    return int(_checked(cuda.cuCtxGetDevice())) if int(context) else None
+    return int(checked(cuda.cuCtxGetDevice())) if int(context) else None
 
 
 def _device(number: int) -> CudaDevice:
-    device = _checked(cuda.cuDeviceGet(number))
-    name = _checked(cuda.cuDeviceGetName(256, device)).partition(b"\0")[0].decode(errors="replace")
+    device = checked(cuda.cuDeviceGet(number))
+    name = checked(cuda.cuDeviceGetName(256, device)).partition(b"\0")[0].decode(errors="replace")
     wanted = (_MAJOR, _MINOR, _MULTIPROCESSORS, _KILOHERTZ, _CACHE)
-    major, minor, count, clock, cache = (int(_checked(cuda.cuDeviceGetAttribute(which, device))) for which in wanted)
-    return CudaDevice(name, (major, minor), count, 1e3 * clock, int(_checked(cuda.cuDeviceTotalMem(device))), cache)
-
-
-class _Module:
-    """A library of the driver, whose kernels run in every context."""
-
-    def __init__(self, library: Any, kernels: Sequence[GridKernel]) -> None:
-        self._library = library
-        self._kernels = [_kernel(library, kernel) for kernel in kernels]
-        self._prepared: set[tuple[int, int]] = set()
-
-    def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
-        # At its end, the process gives everything back, and the driver may be gone before its kernels.
-        if not is_finalizing():
-            with _relaxed():
-                cuda.cuLibraryUnload(self._library)
-
-    def launch(self, number: int, arguments: bytes, stream: Stream) -> None:
-        kernel, _, launch = self._kernels[number]
-        if kernel.dynamic_bytes:
-            self._prepare(number)
-        packed = packed_launch(arguments)
-        (status,) = launch(stream.handle, 0, ctypes.addressof(packed))
-        if status:
-            raise failure(status.name, launch_failed(kernel, _reason(status)))
-
-    def _prepare(self, number: int) -> None:
-        """Blocks get more shared memory than usual only after this."""
-        device = int(_checked(cuda.cuCtxGetDevice()))
-        if (number, device) not in self._prepared:
-            kernel, function, _ = self._kernels[number]
-            (status,) = cuda.cuKernelSetAttribute(_DYNAMIC_SHARED, kernel.dynamic_bytes, function, device)
-            if status:
-                raise failure(status.name, launch_failed(kernel, _reason(status)))
-            self._prepared.add((number, device))
-
-
-def _kernel(library: Any, kernel: GridKernel) -> tuple[GridKernel, Any, Callable[..., tuple[Any]]]:
-    """With the driver's name for it, and what launches it."""
-    function = _checked(cuda.cuLibraryGetKernel(library, kernel.name.encode()))
-    sizes = (*kernel.grid, *kernel.block, kernel.dynamic_bytes)
-    return kernel, function, functools.partial(cuda.cuLaunchKernel, function, *sizes)
+    major, minor, count, clock, cache = (int(checked(cuda.cuDeviceGetAttribute(which, device))) for which in wanted)
+    return CudaDevice(name, (major, minor), count, 1e3 * clock, int(checked(cuda.cuDeviceTotalMem(device))), cache)
 
 
 class _Word:
@@ -281,7 +209,7 @@ class _Word:
 
     def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
         if not is_finalizing():
-            with _relaxed():
+            with relaxed():
                 cuda.cuMemFreeHost(self._address)
 
     @property
@@ -306,13 +234,13 @@ class _Event:
             cuda.cuEventDestroy(self.handle)
 
     def done(self) -> bool:
-        with _relaxed():
+        with relaxed():
             (status,) = cuda.cuEventQuery(self.handle)
         if status == _NOT_READY:
             return False
-        _checked((status,))
+        checked((status,))
         return True
 
     def seconds_since(self, earlier: Event) -> float:
         assert isinstance(earlier, _Event)
-        return float(_checked(cuda.cuEventElapsedTime(earlier.handle, self.handle))) * 1e-3
+        return float(checked(cuda.cuEventElapsedTime(earlier.handle, self.handle))) * 1e-3

@@ -6,7 +6,7 @@ import ctypes
 import struct
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from tc.base.counted import counted
 from tc.base.errors import DeviceError, StickyDeviceError
@@ -92,6 +92,24 @@ class LoadedModule(Protocol):
         """
 
 
+class Launch(NamedTuple):
+    """Kernel ``number`` of a module, with its arguments as the kernel declares them, in C's layout."""
+
+    module: LoadedModule
+    number: int
+    arguments: bytes
+
+
+class LaunchGraph(Protocol):
+    """Launches that run one after the other, and that the driver is given all at once."""
+
+    def change(self, place: int, arguments: bytes) -> None:
+        """The arguments of the launch at a place among all, from the next run on."""
+
+    def run(self, stream: Stream) -> None:
+        """Starts all of them in the order of a stream of the context that it was made in, after earlier runs."""
+
+
 class CudaDriver(Protocol):
     """What kernels, memory and clocks need.  Errors are DeviceError; safe from many threads."""
 
@@ -117,6 +135,13 @@ class CudaDriver(Protocol):
     def load(self, code: bytes, kernels: Sequence[GridKernel]) -> LoadedModule:
         """A binary whose kernels are to be launched like this."""
 
+    @property
+    def graphs(self) -> bool:
+        """Whether it makes graphs."""
+
+    def graph(self, launches: Sequence[Launch]) -> LaunchGraph:
+        """The launches as a graph of the current context, which must not end before it."""
+
     def allocate(self, size: int, stream: Stream, /) -> int:
         """The address of memory for work on a stream of the current context; MemoryError if there is not enough."""
 
@@ -128,6 +153,9 @@ class CudaDriver(Protocol):
 
     def copy_to_device(self, address: int, host: int, size: int) -> None:
         """Copies bytes, after all work of the current context, and waits."""
+
+    def copy(self, target: int, source: int, size: int, stream: Stream) -> None:
+        """Copies bytes of the device in the order of a stream of the current context."""
 
     def clear(self, address: int, size: int, stream: Stream) -> None:
         """Zeros in so many bytes, in the order of a stream of the current context."""

@@ -39,6 +39,7 @@ _PARAMETERS: Final = MappingProxyType(
         "cuMemHostAlloc": (_PLACE, _SIZE, _NUMBER),
         "cuMemPoolCreate": (_PLACE, _PLACE),
         "cuMemPoolSetAttribute": (_HANDLE, _NUMBER, _PLACE),
+        "cuMemcpyDtoDAsync_v2": (_HANDLE, _HANDLE, _SIZE, _HANDLE),
         "cuMemcpyDtoH_v2": (_HANDLE, _HANDLE, _SIZE),
         "cuMemcpyHtoD_v2": (_HANDLE, _HANDLE, _SIZE),
         "cuMemsetD8Async": (_HANDLE, ctypes.c_ubyte, _SIZE, _HANDLE),

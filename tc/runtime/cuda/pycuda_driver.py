@@ -19,6 +19,8 @@ from tc.runtime.cuda.cuda_driver import (
     KEPT,
     CudaDevice,
     Event,
+    Launch,
+    LaunchGraph,
     LoadedModule,
     failure,
     launch_failed,
@@ -76,6 +78,7 @@ class PycudaDriver:
     """``CudaDriver`` in the contexts of PyCUDA."""
 
     name: Final = "pycuda"
+    graphs: Final = False
 
     def __init__(self) -> None:
         try:
@@ -122,6 +125,10 @@ class PycudaDriver:
             raise unreadable(self.version(), self._calls.reason(status))
         self._calls.check(status)
         return _Module(self._calls, library.value, kernels)
+
+    def graph(self, _launches: Sequence[Launch]) -> LaunchGraph:
+        """None: contexts of PyCUDA may end with their threads, and what is theirs with them."""
+        raise DeviceError("contexts of PyCUDA may end before their graphs; use cuda-bindings for graphs")
 
     def allocate(self, size: int, stream: Stream) -> int:
         """The address of memory for work on a stream of the current context; MemoryError if there is not enough."""
@@ -172,6 +179,10 @@ class PycudaDriver:
         self.synchronize()
         self._calls.call("cuMemcpyHtoD_v2", address, host, size)
         self.synchronize()
+
+    def copy(self, target: int, source: int, size: int, stream: Stream) -> None:
+        """Copies bytes of the device in the order of a stream of the current context."""
+        self._calls.call("cuMemcpyDtoDAsync_v2", target, source, size, stream.handle)
 
     def clear(self, address: int, size: int, stream: Stream) -> None:
         """Zeros in so many bytes, in the order of a stream of the current context."""

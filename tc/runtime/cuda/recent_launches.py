@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -25,8 +25,12 @@ class RecentLaunches:
 
     def add(self, device: int, definition: str, kernel: GridKernel) -> None:
         """Remembers that a kernel of a definition was started."""
+        self.extend(device, ((definition, kernel),))
+
+    def extend(self, device: int, launches: Iterable[tuple[str, GridKernel]]) -> None:
+        """Remembers that kernels were started, each with the definition that it is of."""
         with self._lock:
-            self._launches.append((device, definition, kernel))
+            self._launches.extend((device, definition, kernel) for definition, kernel in launches)
 
     def naming(self, error: DeviceError, device: int) -> DeviceError:
         """The error with the kernels that may have caused it: the driver does not say which of them did."""

@@ -13,7 +13,7 @@ from tc.runtime.views.view import ArrayView
 class _Exporter:
     """Hands an address to NumPy through ``__array_interface__`` and keeps the memory alive."""
 
-    def __init__(self, view: ArrayView) -> None:
+    def __init__(self, view: ArrayView, *, writable: bool) -> None:
         size = view.type.itemsize
         self._view = view
         self.__array_interface__ = {
@@ -21,14 +21,20 @@ class _Exporter:
             "shape": view.shape,
             # Raw bytes: the interface has no name for bfloat16.
             "typestr": f"|V{size}",
-            "data": (view.address, True),
+            "data": (view.address, not writable),
             "strides": tuple(stride * size for stride in view.strides),
         }
 
 
 def borrow_raw(view: ArrayView) -> np.ndarray:
     """A read-only array of the same elements as uninterpreted bytes, at the same place."""
-    return np.asarray(_Exporter(view))
+    return np.asarray(_Exporter(view, writable=False))
+
+
+def borrow_to_write(view: ArrayView) -> np.ndarray:
+    """An array of the same elements, at the same place in the memory of this machine, that may be written."""
+    dtype = numpy_dtype(view.type)
+    return np.empty(view.shape, dtype) if view.size == 0 else np.asarray(_Exporter(view, writable=True)).view(dtype)
 
 
 def borrow(view: ArrayView) -> np.ndarray:

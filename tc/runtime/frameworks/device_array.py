@@ -124,6 +124,11 @@ class DeviceArray:
             self._borrowers |= {borrower}
         return export_cuda(self.address, self.shape, self.type, self.memory.device, self)
 
+    def used_on(self, stream: Stream) -> None:
+        """From now on, work of another stream may use the memory, whose end nothing says."""
+        if stream != self.memory.stream:
+            self._borrowers |= {Borrower.DEFAULT_STREAM if stream == DEFAULT_STREAM else Borrower.UNKNOWN}
+
     def view(self) -> ArrayView:
         """What the runtime knows of it."""
         strides = row_major(self.shape)
@@ -152,6 +157,12 @@ def to_device(array: np.ndarray, type: ScalarType, device: int) -> DeviceArray:
         with waiting(device) as driver:
             driver.copy_to_device(copied.address, array.ctypes.data, copied.nbytes)
     return copied
+
+
+def write_bytes(address: int, host: int, size: int, device: int) -> None:
+    """Copies bytes at an address of this machine into a device's memory, after all work of the context."""
+    with waiting(device) as driver:
+        driver.copy_to_device(address, host, size)
 
 
 def read_bytes(address: int, size: int, device: int) -> bytearray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from tc.base.environment import environment
 from tc.base.frozen import frozen
@@ -14,12 +14,17 @@ from tc.runtime.host.native import native_binary
 
 @frozen
 class Pool:
-    """The loaded pool.  ``run`` takes a packed ``tc_launch`` (see ``pool.h``), releases the interpreter's lock while
-    the kernel runs, and returns the kernel's fault; ``address`` is that function's in C.
+    """The loaded pool: functions that release the interpreter's lock while kernels run.
+
+    ``run`` takes a packed ``tc_launch`` (see ``pool.h``), and returns the kernel's fault.  ``run_program`` takes a
+    packed ``tc_program``, the number of threads and an array of addresses, and returns what ``tc_run_program`` does;
+    it is at ``program_address``.  ``copy_address``: of the kernel that copies.
     """
 
     run: Callable[[bytes], int]
-    address: int
+    run_program: Callable[[bytes, int, ctypes.Array[ctypes.c_uint64]], int]
+    program_address: int
+    copy_address: int
 
 
 _LOADED: Final[dict[str, Pool]] = {}
@@ -29,10 +34,18 @@ def shared_pool() -> Pool:
     """The one pool of this process, loaded when first asked for."""
     pool = _LOADED.get("pool")
     if pool is None:
-        run = load_library(native_binary("pool.c", environment())).tc_run
+        library = load_library(native_binary("pool.c", environment()))
+        run, run_program = library.tc_run, library.tc_run_program
         run.argtypes, run.restype = (ctypes.c_char_p,), ctypes.c_int32
-        address = ctypes.cast(run, ctypes.c_void_p).value
-        assert address is not None
+        run_program.argtypes = (ctypes.c_char_p, ctypes.c_int64, ctypes.POINTER(ctypes.c_uint64))
+        run_program.restype = ctypes.c_int64
         # Threads that come here together may each load one; all of them keep the first.
-        pool = _LOADED.setdefault("pool", Pool(run, address))
+        loaded = Pool(run, run_program, _address(run_program), _address(library.tc_copy))
+        pool = _LOADED.setdefault("pool", loaded)
     return pool
+
+
+def _address(function: Any) -> int:
+    address = ctypes.cast(function, ctypes.c_void_p).value
+    assert address is not None
+    return address

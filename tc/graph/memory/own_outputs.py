@@ -1,4 +1,4 @@
-"""Outputs that lie in order, as callers of an exported model want them."""
+"""Outputs that lie in order, as callers want them."""
 
 from __future__ import annotations
 
