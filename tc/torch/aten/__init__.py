@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from tc.torch.aten import convolutions, elementwise, factories, indexing, layout, pooling, scans, scatters, sorting, views
+from tc.torch.aten import convolutions, elementwise, factories, indexing, layout, pooling, sampling, scans, scatters, sorting, views
 from tc.torch.fx.operation import Rule
 
-_FAMILIES: Final = (convolutions, elementwise, factories, indexing, layout, pooling, scans, scatters, sorting, views)
+_FAMILIES: Final = (convolutions, elementwise, factories, indexing, layout, pooling, sampling, scans, scatters, sorting, views)
 RULES: Final[Mapping[Any, Rule]] = MappingProxyType(
     {operator: rule for family in _FAMILIES for operator, rule in family.RULES.items()}
 )
