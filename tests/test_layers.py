@@ -272,7 +272,9 @@ ROOMS = {
         "numpy onnx",
     ),
     "torch.fx": room("base graph.ir", "ml_dtypes numpy torch"),
-    "torch.aten": room("base graph.ir graph.operators graph.operators.neural torch.fx", "numpy torch"),
+    "torch.aten": room(
+        "base language.program gradient graph.ir graph.operators graph.operators.neural torch.fx", "numpy torch"
+    ),
     "torch": room("base graph.ir graph.run graph.settings graph.preparation api torch.fx torch.aten", "numpy torch"),
     "jax": room("base runtime.frameworks api", "jax numpy"),
     "tc": room("base language.program targets runtime.host dispatch api"),

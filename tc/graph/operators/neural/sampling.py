@@ -28,7 +28,9 @@ PADDINGS: Final = ("zeros", "border", "reflection")
 
 @frozen
 class Sampling:
-    """``mode``: nearest, linear or cubic.  ``padding``: what is outside: zeros, border or reflection.
+    """``mode``: nearest, linear or cubic.  ``padding``: what is outside: zeros, border, edge or reflection.
+
+    By ``border`` positions outside are moved there; by ``edge`` they stay, and the elements there are repeated.
 
     ``aligned``: axes begin and end in the middle of their first and last elements, and not at their sides.
     """
@@ -69,7 +71,7 @@ class _Axis:
             made = [f"{p} = {NEAREST} where v = {position}, r = round(v)"]
         else:
             made = [f"{p} = {position}"]
-        if self.how.padding != "zeros":
+        if self.how.padding not in ("zeros", "edge"):
             moved = access(f"Q{s}", self.at)
             made.append(f"{moved} = {self._moved_inside(p)}")
             p = moved
@@ -100,7 +102,7 @@ class _Axis:
         s = self.size
         if self.how.padding == "zeros":
             return f"i >= 0 && i < {s} ? i : -1"
-        if self.how.padding == "border":
+        if self.how.padding in ("border", "edge"):
             return f"min(max(i, 0), {s} - 1)"
         if self.how.aligned:
             m = f"abs(i) % max(2 * {s} - 2, 1)"
