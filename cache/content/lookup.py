@@ -9,7 +9,7 @@ from dataclasses import asdict
 
 from tc.base.digest import sha256_hex
 from tc.base.frozen import frozen
-from tc.cache.content.choice import winner_of, winning_seconds
+from tc.cache.content.choice import winner_of, winning
 from tc.cache.database.database import Database, Session
 from tc.cache.database.opening import database_at
 from tc.cache.database.place import place_of
@@ -167,16 +167,17 @@ class Reader:
             rows = session.rows(sql, kernel=kernel, machine=machine, threads=threads)
             return tuple(record_of(TRIALS, row, self.key, self.database.place) for row in rows)
 
-    def seconds(self, kernel: str, default: str) -> dict[tuple[str, int], float]:
-        """By machine and number of threads, what a call of a kernel takes there: of the winner, or where there is none,
-        of a trial of the options ``default``.
+    def times(self, kernel: str, default: str) -> dict[tuple[str, int], tuple[float, float]]:
+        """By machine and number of threads, the seconds of a call of a kernel there, and of the default options beside
+        it: of the winner, or where there is none, of a trial of the options ``default``.
         """
         with self.database.session() as session:
             tried = session.rows(where(TRIALS, "kernel", "options", order="at"), kernel=kernel, options=default)
             trials = [record_of(TRIALS, row, self.key, self.database.place) for row in tried]
-            found = {(one.machine, one.threads): one.seconds for one in trials if one.seconds is not None}
             rows = session.rows(where(MEASUREMENTS, "kernel"), kernel=kernel)
-            return found | winning_seconds(record_of(MEASUREMENTS, row, self.key, self.database.place) for row in rows)
+            found = winning(record_of(MEASUREMENTS, row, self.key, self.database.place) for row in rows)
+        known = {(one.machine, one.threads): (one.seconds, one.seconds) for one in trials if one.seconds is not None}
+        return known | {place: (one.seconds, one.default_seconds) for place, one in found.items()}
 
     def measured_shapes(self, target: str, architecture: str) -> frozenset[str]:
         """The ingredients ``shapes`` of all kernels for a target that were measured."""

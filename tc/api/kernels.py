@@ -167,14 +167,12 @@ class Kernels:
         cache = process_cache()
         return "" if cache is None else cache.explain(self._wanted(signature, target, self._chosen(target, options)))
 
-    def seconds(
+    def times(
         self, signature: Signature, target: Target, cache: KernelCache | None = None
-    ) -> Mapping[tuple[str, int], float]:
-        """By machine and number of threads, what a call of the best kernel takes, as far as a cache knows, None for
-        that of this process.
-        """
+    ) -> Mapping[tuple[str, int], tuple[float, float]]:
+        """``KernelCache.times`` of a cache, None for that of this process."""
         known = process_cache() if cache is None else cache
-        return {} if known is None else known.seconds(self._wanted(signature, target, self._chosen(target, None)))
+        return {} if known is None else known.times(self._wanted(signature, target, self._chosen(target, None)))
 
     def refresh(self, signature: Signature, target: Target, cache: KernelCache) -> None:
         """From now on, what a cache has is the best kernel, if it has one."""

@@ -84,14 +84,16 @@ class KernelCache(Access):
                 self._say_once("miss", text)
         return None
 
-    def seconds(self, wanted: Wanted) -> Mapping[tuple[str, int], float]:
-        """By machine and number of threads, what a call of the best kernel takes, as far as that was measured."""
+    def times(self, wanted: Wanted) -> Mapping[tuple[str, int], tuple[float, float]]:
+        """By machine and number of threads, the seconds of a call of the best kernel, and of the one with the default
+        options, as far as that was measured.
+        """
         with self._forgiven():
             reader = self._reader()
             if reader is not None:
                 default = options_text(default_options(wanted.target, wanted.numerics))
                 for ingredients in self._candidates(reader, wanted):
-                    if found := reader.seconds(ingredients.key, default):
+                    if found := reader.times(ingredients.key, default):
                         return found
         return {}
 

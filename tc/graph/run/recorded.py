@@ -23,19 +23,21 @@ if TYPE_CHECKING:
     from tc.api.comprehension import Comprehension
     from tc.language.program.specialization import Signature
 
-Seconds: TypeAlias = "Callable[[Comprehension, Signature], Mapping[Place, float]]"
+# Of the best kernel, and of the one with the default options.
+Times: TypeAlias = tuple[float, float]
+Lookup: TypeAlias = "Callable[[Comprehension, Signature], Mapping[Place, Times]]"
 
 
 class Recorded:
-    """``seconds``: by place, of the best kernel of a comprehension for a signature.  ``shapes``: of what may have any,
-    as ``shapes_text``; None: of everything.
+    """``times``: by place, of a comprehension for a signature.  ``shapes``: of what may have any, as ``shapes_text``;
+    None: of everything.
     """
 
-    def __init__(self, target: Target, seconds: Seconds, shapes: frozenset[str] | None = None) -> None:
+    def __init__(self, target: Target, times: Lookup, shapes: frozenset[str] | None = None) -> None:
         self.here: Final = place_of(target)
-        self._seconds: Final = seconds
+        self._times: Final = times
         self._shapes: Final = shapes
-        self._known: Final[dict[Wanted, Mapping[Place, float]]] = {}
+        self._known: Final[dict[Wanted, Mapping[Place, Times]]] = {}
 
     def may_know(self, shapes: Sequence[Shape]) -> bool:
         """Whether a kernel for operands of these shapes may have been measured."""
@@ -45,14 +47,14 @@ class Recorded:
         """By place, the least of the kernels for a call, in the place of an operand or not."""
         found: dict[Place, float] = {}
         for wanted in forms_of(graph, call):
-            for place, seconds in self.of(wanted).items():
+            for place, (seconds, _) in self.of(wanted).items():
                 found[place] = min(seconds, found.get(place, seconds))
         return found
 
-    def of(self, wanted: Wanted) -> Mapping[Place, float]:
-        """By place, the seconds of one kernel."""
+    def of(self, wanted: Wanted) -> Mapping[Place, Times]:
+        """By place, the seconds of one kernel, and of the one with the default options."""
         if wanted not in self._known:
-            self._known[wanted] = self._seconds(wanted.comprehension, wanted.signature)
+            self._known[wanted] = self._times(wanted.comprehension, wanted.signature)
         return self._known[wanted]
 
 
@@ -72,7 +74,7 @@ def recorded(target: Target) -> Record:
     shapes = frozenset[str]() if cache is None else cache.measured_shapes(target)
     if not shapes:
         return NO_RECORD
-    return Recorded(target, lambda comprehension, signature: comprehension.kernels.seconds(signature, target), shapes)
+    return Recorded(target, lambda comprehension, signature: comprehension.kernels.times(signature, target), shapes)
 
 
 def place_of(target: Target) -> Place:

@@ -73,13 +73,13 @@ def test_seconds_are_those_of_the_winner_else_of_a_trial_of_the_default(where: s
     store, reader = Store.open(where), Reader.open(where)
     store.add_kernel(kernel())
     key, default = kernel().key, trial(1).options
-    assert reader.seconds(key, default) == {}
+    assert reader.times(key, default) == {}
     store.add_trials((trial(1), trial(2), replace(trial(1), machine=OTHER_MACHINE, seconds=3.0)))
-    assert reader.seconds(key, default) == {(MACHINE, 2): 0.25, (OTHER_MACHINE, 2): 3.0}
-    assert reader.seconds(key, trial(3).options) == {}
+    assert reader.times(key, default) == {(MACHINE, 2): (0.25, 0.25), (OTHER_MACHINE, 2): (3.0, 3.0)}
+    assert reader.times(key, trial(3).options) == {}
     store.add_variant(kernel(), variant())
     store.add_measurement(measurement(variant(), 0.125))
-    assert reader.seconds(key, default) == {(MACHINE, 2): 0.125, (OTHER_MACHINE, 2): 3.0}
+    assert reader.times(key, default) == {(MACHINE, 2): (0.125, 0.25), (OTHER_MACHINE, 2): (3.0, 3.0)}
 
 
 def test_the_shapes_of_what_was_measured_are_known(where: str) -> None:
