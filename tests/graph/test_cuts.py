@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -28,6 +29,7 @@ from tc.graph.partition.partition import partition_of
 from tc.graph.partition.rates import Rates, rates_of
 from tc.graph.preparation import divided, optimized, prepared
 from tc.graph.run.arrays import numbers
+from tc.graph.run.evaluate import evaluate
 from tc.graph.settings import Settings
 from tc.targets.target import CpuTarget, OpenClTarget, parse_target
 from tests.fuzz.graph_programs import drawn
@@ -155,6 +157,20 @@ def test_the_search_ends_where_measurements_contradict_each_other() -> None:
     assert decided(Costs(graph, RATES, Restless({}))).partition.groups
 
 
+@pytest.mark.parametrize("seed", range(30))
+def test_whatever_was_measured_changes_no_result(seed: int) -> None:
+    class Drawn(Fake):
+        def seconds(self, graph: Graph, call: Call) -> Mapping[Place, float]:
+            return {HERE: random.Random(f"{seed} {call.program.name} {call.results}").random()}
+
+    case = drawn(seed)
+    decision = decided(Costs(case.graph, RATES, Drawn({})))
+    assert decision.partition == partition_of(case.graph, decision.partition.cuts)
+    found = evaluate(composed(case.graph, decision.partition), case.inputs)
+    for name, wanted in zip(case.graph.outputs, case.results, strict=True):
+        np.testing.assert_array_equal(found[name], wanted)
+
+
 # --- alternatives ------------------------------------------------------------------------------------------------
 
 
@@ -207,9 +223,9 @@ def test_cuts_are_given_by_name() -> None:
 
 def test_results_do_not_depend_on_cuts() -> None:
     graph = layer()
-    model, random = Model.of(graph), np.random.default_rng(0)
+    model, numbers_of = Model.of(graph), np.random.default_rng(0)
     shapes = [numbers(graph.values[name].shape, name) for name in graph.inputs]
-    arrays = [random.integers(-3, 4, shape).astype(np.float32) for shape in shapes]
+    arrays = [numbers_of.integers(-3, 4, shape).astype(np.float32) for shape in shapes]
     np.testing.assert_array_equal(model.cut(graph.nodes[0].results[0])(*arrays), model(*arrays))
 
 

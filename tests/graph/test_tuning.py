@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -136,11 +136,13 @@ class Result(TuningResult):  # of what a search comes to, that which models look
             object.__setattr__(self, name, value)
 
 
-def tuned(machine: Machine, *graphs: Graph, settings: Settings = PLAIN) -> list[ModelTuning]:
+def tuned(
+    machine: Machine, *graphs: Graph, settings: Settings = PLAIN, stop: Callable[[], bool] = lambda: False
+) -> list[ModelTuning]:
     """What comes of models on such a machine."""
     with ExitStack() as stack:
-        searches = Searches(stack, lambda: False)
-        pool = KernelPool(searches, machine.begin, CPU, cast("KernelCache", machine), lambda: False)
+        searches = Searches(stack, stop)
+        pool = KernelPool(searches, machine.begin, CPU, cast("KernelCache", machine), stop)
         models = [ModelSearch(graph.name, graph, settings, pool) for graph in graphs]
         search(models, pool, Budget(seconds=60.0), lambda: None)
         return [model.report()[0] for model in models]
@@ -211,6 +213,19 @@ def test_what_takes_little_time_is_not_divided_otherwise() -> None:
     machine = Machine({"matmul": 1.0, "long": 1.0, "matmul_relu": 1e-3, "relu": 1e-3})
     tuned(machine, builder.finish([small]))
     assert "relu" not in machine.begun
+
+
+def test_what_is_stopped_tells_what_it_has() -> None:
+    machine = Machine({**JOINED, "long": 1e-3})
+    builder = Builder("two")
+    (turned,) = builder.call("def long(float(M,N) A) -> (B) { B(i,j) = exp(A(j,i)) }", builder.input("x", F, (8, 8)))
+    graph = builder.finish([product(builder, turned, builder.input("w", F, (8, 8)))])
+    (found,) = tuned(machine, graph, stop=lambda: bool(machine.begun))
+    assert machine.begun == ["long"]
+    assert [str(kernel) for kernel in found.kernels] == [
+        "1 x long(8x8): 1 ms to 1 ms, 1.00x, 1 trial",
+        "1 x matmul(8x8, 8x8): not measured",
+    ]
 
 
 def test_kernels_that_fail_are_told() -> None:
