@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 
@@ -167,22 +167,19 @@ class Reader:
             rows = session.rows(sql, kernel=kernel, machine=machine, threads=threads)
             return tuple(record_of(TRIALS, row, self.key, self.database.place) for row in rows)
 
-    def times(self, kernel: str, default: str) -> dict[tuple[str, int], tuple[float, float]]:
-        """By machine and number of threads, the seconds of a call of a kernel there, and of the default options beside
-        it: of the winner, or where there is none, of a trial of the options ``default``.
+    def times(self, kernels: Mapping[str, str]) -> dict[str, dict[tuple[str, int], tuple[float, float]]]:
+        """By kernel, and by machine and number of threads, the seconds of a call there, of the winner and of the
+        default options beside it; those of a trial of the default options where no winner is known.
+
+        ``kernels``: the default options by kernel.
         """
         with self.database.session() as session:
-            tried = session.rows(where(TRIALS, "kernel", "options", order="at"), kernel=kernel, options=default)
-            trials = [record_of(TRIALS, row, self.key, self.database.place) for row in tried]
-            rows = session.rows(where(MEASUREMENTS, "kernel"), kernel=kernel)
-            found = winning(record_of(MEASUREMENTS, row, self.key, self.database.place) for row in rows)
-        known = {(one.machine, one.threads): (one.seconds, one.seconds) for one in trials if one.seconds is not None}
-        return known | {place: (one.seconds, one.default_seconds) for place, one in found.items()}
+            return {kernel: self._times(session, kernel, default) for kernel, default in kernels.items()}
 
-    def measured_shapes(self, target: str, architecture: str) -> frozenset[str]:
+    def measured_shapes(self, target: str, architecture: str, generator: str) -> frozenset[str]:
         """The ingredients ``shapes`` of all kernels for a target that were measured."""
         with self.database.session() as session:
-            rows = session.rows(MEASURED_SHAPES, target=target, architecture=architecture)
+            rows = session.rows(MEASURED_SHAPES, target=target, architecture=architecture, generator=generator)
             return frozenset(str(row["shapes"]) for row in rows)
 
     def runs(self) -> tuple[Run, ...]:
@@ -240,6 +237,15 @@ class Reader:
         if found is None:
             raise damaged(self.database.place, f"kernel {kernel}", "a variant that was measured is missing")
         return found
+
+    def _times(self, session: Session, kernel: str, default: str) -> dict[tuple[str, int], tuple[float, float]]:
+        rows = session.rows(where(MEASUREMENTS, "kernel"), kernel=kernel)
+        found = winning(record_of(MEASUREMENTS, row, self.key, self.database.place) for row in rows)
+        if found:
+            return {place: (one.seconds, one.default_seconds) for place, one in found.items()}
+        rows = session.rows(where(TRIALS, "kernel", "options", order="at"), kernel=kernel, options=default)
+        trials = [record_of(TRIALS, row, self.key, self.database.place) for row in rows]
+        return {(one.machine, one.threads): (one.seconds, one.seconds) for one in trials if one.seconds is not None}
 
     def _variant(self, session: Session, kernel: str, options: str, threads: int | None) -> Variant | None:
         if threads is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -67,10 +67,10 @@ class Machine:
     noise: dict[str, float] = field(default_factory=dict)
     turns: list[str] = field(default_factory=list)
 
-    def times(self, wanted: Wanted) -> Mapping[tuple[str, int], tuple[float, float]]:
+    def times(self, several: Sequence[Wanted]) -> list[Mapping[tuple[str, int], tuple[float, float]]]:
         """As ``KernelCache`` says it."""
-        name = wanted.definition.interface.name
-        return {HERE: (self.known[name], self.default[name] or 0.0)} if name in self.known else {}
+        names = [wanted.definition.interface.name for wanted in several]
+        return [{HERE: (self.known[name], self.default[name] or 0.0)} if name in self.known else {} for name in names]
 
     @contextmanager
     def begin(self, _name: str, subject: Subject) -> Iterator[Tuning]:

@@ -61,6 +61,9 @@ def decided(costs: Costs) -> Decision:
     """The partition of a graph that costs least, as far as the search finds it."""
     graph, edges = costs.graph, edges_of(costs.graph)
     divisions = Divisions(graph, edges)
+    costs.look_up(divisions.all())
+    measured = [part for part in divisions.parts if any(map(costs.measured, divisions.groups(part)))]
+    costs.look_up(group for part in measured for change in divisions.changes(part) for group in change.new)
     choices = [choice for part in divisions.parts for choice in _improved(divisions, part, costs)]
     partition = partition_of(graph, divisions.cuts, edges) if choices else Partition(divisions.all())
     return Decision(partition, tuple(choices))

@@ -73,7 +73,7 @@ class KernelPool:
     def times(self, wanted: Wanted) -> Times | None:
         """Seconds of a call here, of the best kernel that is known by now, and with the default options."""
         record = self.record()
-        found = record.of(wanted).get(record.here)
+        found = record.times(wanted).get(record.here)
         pooled = self.get(wanted)
         search = None if pooled is None or pooled.searched.ended else pooled.searched.search
         if found is None or search is None or search.tuning.best is None or not search.spent:
@@ -82,13 +82,13 @@ class KernelPool:
 
     def record(self) -> Recorded:
         """What the cache knows by now."""
-        return Recorded(
-            self.target, lambda comprehension, own: comprehension.kernels.times(own, self.target, self.cache)
-        )
+        return Recorded(self.target, self.cache)
 
     def _key(self, wanted: Wanted) -> str:
         if wanted not in self._keys:
-            self._keys[wanted] = wanted.comprehension.kernels.identity(wanted.signature, self.target)
+            own = wanted.comprehension.kernels.wanted(wanted.signature, self.target)
+            # Equal kernels have equal ones, whatever their definitions are called.
+            self._keys[wanted] = own.ingredients("any").key
         return self._keys[wanted]
 
 

@@ -27,7 +27,7 @@ def test_the_winner_and_the_default_are_measured_anew(tmp_path: Path) -> None:
         known.keep(unpack(built), Contender((1e-9,), ""), Contender((1e-8,), ""), run="")
         measure_in_turns([search.turns()], lambda: False)
     place = known.wanted.machine, known.wanted.threads
-    seconds, default = known.store.reader.times(known.ingredients.key, "")[place]
+    seconds, default = known.store.reader.times({known.ingredients.key: ""})[known.ingredients.key][place]
     assert 1e-8 < seconds < 1.0
     assert 1e-8 < default < 1.0
 
