@@ -42,11 +42,11 @@ def chosen_variants(measurements: Iterable[Measurement]) -> dict[tuple[str, int]
     return {place: winner for place in sorted(places) if (winner := winner_of(counting, *place)) is not None}
 
 
-def winning_seconds(measurements: Iterable[Measurement]) -> dict[tuple[str, int], float]:
-    """By machine and number of threads, the seconds of the winner there, for one kernel."""
+def winning(measurements: Iterable[Measurement]) -> dict[tuple[str, int], Measurement]:
+    """By machine and number of threads, what was measured last of the winner there, for one kernel."""
     counting = latest(measurements)
-    seconds = {(one.variant, one.machine): one.seconds for one in counting}
-    return {place: seconds[winner, place[0]] for place, winner in chosen_variants(counting).items()}
+    known = {(one.variant, one.machine): one for one in counting}
+    return {place: known[winner, place[0]] for place, winner in chosen_variants(counting).items()}
 
 
 def _age(measurement: Measurement) -> tuple[str, str]:

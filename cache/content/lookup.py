@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 
 from tc.base.digest import sha256_hex
 from tc.base.frozen import frozen
-from tc.cache.content.choice import winner_of, winning_seconds
+from tc.cache.content.choice import winner_of, winning
 from tc.cache.database.database import Database, Session
 from tc.cache.database.opening import database_at
 from tc.cache.database.place import place_of
@@ -176,21 +176,19 @@ class Reader:
             rows = session.rows(sql, kernel=kernel, machine=machine, threads=threads)
             return tuple(record_of(TRIALS, row, self.key, self.database.place) for row in rows)
 
-    def seconds(self, kernel: str, default: str) -> dict[tuple[str, int], float]:
-        """By machine and number of threads, what a call of a kernel takes there: of the winner, or where there is none,
-        of a trial of the options ``default``.
+    def times(self, kernels: Mapping[str, str]) -> dict[str, dict[tuple[str, int], tuple[float, float]]]:
+        """By kernel, and by machine and number of threads, the seconds of a call there, of the winner and of the
+        default options beside it; those of a trial of the default options where no winner is known.
+
+        ``kernels``: the default options by kernel.
         """
         with self.database.session() as session:
-            tried = session.rows(where(TRIALS, "kernel", "options", order="at"), kernel=kernel, options=default)
-            trials = [record_of(TRIALS, row, self.key, self.database.place) for row in tried]
-            found = {(one.machine, one.threads): one.seconds for one in trials if one.seconds is not None}
-            rows = session.rows(where(MEASUREMENTS, "kernel"), kernel=kernel)
-            return found | winning_seconds(record_of(MEASUREMENTS, row, self.key, self.database.place) for row in rows)
+            return {kernel: self._times(session, kernel, default) for kernel, default in kernels.items()}
 
-    def measured_shapes(self, target: str, architecture: str) -> frozenset[str]:
+    def measured_shapes(self, target: str, architecture: str, generator: str) -> frozenset[str]:
         """The ingredients ``shapes`` of all kernels for a target that were measured."""
         with self.database.session() as session:
-            rows = session.rows(MEASURED_SHAPES, target=target, architecture=architecture)
+            rows = session.rows(MEASURED_SHAPES, target=target, architecture=architecture, generator=generator)
             return frozenset(str(row["shapes"]) for row in rows)
 
     def runs(self) -> tuple[Run, ...]:
@@ -248,6 +246,15 @@ class Reader:
         if found is None:
             raise damaged(self.database.place, f"kernel {kernel}", "a variant that was measured is missing")
         return found
+
+    def _times(self, session: Session, kernel: str, default: str) -> dict[tuple[str, int], tuple[float, float]]:
+        rows = session.rows(where(MEASUREMENTS, "kernel"), kernel=kernel)
+        found = winning(record_of(MEASUREMENTS, row, self.key, self.database.place) for row in rows)
+        if found:
+            return {place: (one.seconds, one.default_seconds) for place, one in found.items()}
+        rows = session.rows(where(TRIALS, "kernel", "options", order="at"), kernel=kernel, options=default)
+        trials = [record_of(TRIALS, row, self.key, self.database.place) for row in rows]
+        return {(one.machine, one.threads): (one.seconds, one.seconds) for one in trials if one.seconds is not None}
 
     def _variant(self, session: Session, kernel: str, options: str, threads: int | None) -> Variant | None:
         if threads is not None:

@@ -109,7 +109,7 @@ UNMEASURED: Final = (
 )
 MEASURED_SHAPES: Final = (
     "SELECT DISTINCT shapes FROM kernels WHERE target = :target AND architecture = :architecture AND "
-    "(EXISTS (SELECT 1 FROM measurements WHERE kernel = kernels.key) OR "
+    "generator = :generator AND (EXISTS (SELECT 1 FROM measurements WHERE kernel = kernels.key) OR "
     "EXISTS (SELECT 1 FROM trials WHERE kernel = kernels.key))"
 )
 OLDEST: Final = (

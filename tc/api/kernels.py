@@ -167,26 +167,17 @@ class Kernels:
         cache = process_cache()
         return "" if cache is None else cache.explain(self._wanted(signature, target, self._chosen(target, options)))
 
-    def seconds(
-        self, signature: Signature, target: Target, cache: KernelCache | None = None
-    ) -> Mapping[tuple[str, int], float]:
-        """By machine and number of threads, what a call of the best kernel takes, as far as a cache knows, None for
-        that of this process.
-        """
-        known = process_cache() if cache is None else cache
-        return {} if known is None else known.seconds(self._wanted(signature, target, self._chosen(target, None)))
-
     def refresh(self, signature: Signature, target: Target, cache: KernelCache) -> None:
         """From now on, what a cache has is the best kernel, if it has one."""
         from tc.dispatch.kernel import Kernel
 
-        found = cache.find(self._wanted(signature, target, self._chosen(target, None)))
+        found = cache.find(self.wanted(signature, target))
         if found is not None:
             self.put(signature, target, Kernel(found))
 
-    def identity(self, signature: Signature, target: Target) -> str:
-        """What equal kernels have in common, whatever their definitions are called."""
-        return self._wanted(signature, target, None).ingredients("any").key
+    def wanted(self, signature: Signature, target: Target) -> Wanted:
+        """What a cache is asked for: the best kernel."""
+        return self._wanted(signature, target, self._chosen(target, None))
 
     def _found(self, signature: Signature, target: Target, options: Options | None) -> Kernel | None:
         """The kernel from the cache, unless its stages are to be seen, or it is to be tuned first."""

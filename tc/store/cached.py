@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from tc.artifact.definition import Definition, definitions_from_json
@@ -84,23 +85,29 @@ class KernelCache(Access):
                 self._say_once("miss", text)
         return None
 
-    def seconds(self, wanted: Wanted) -> Mapping[tuple[str, int], float]:
-        """By machine and number of threads, what a call of the best kernel takes, as far as that was measured."""
+    def times(self, several: Sequence[Wanted]) -> list[Mapping[tuple[str, int], tuple[float, float]]]:
+        """Of each kernel, by machine and number of threads, the seconds of a call of the best one, and of the one with
+        the default options, as far as that was measured.
+        """
         with self._forgiven():
             reader = self._reader()
             if reader is not None:
-                default = options_text(default_options(wanted.target, wanted.numerics))
-                for ingredients in self._candidates(reader, wanted):
-                    if found := reader.seconds(ingredients.key, default):
-                        return found
-        return {}
+                compilers = {
+                    target: self._compilers(reader, target) for target in {wanted.target for wanted in several}
+                }
+                keys = [[wanted.ingredients(one).key for one in compilers[wanted.target]] for wanted in several]
+                defaults = (options_text(default_options(wanted.target, wanted.numerics)) for wanted in several)
+                known = {key: default for own, default in zip(keys, defaults, strict=True) for key in own}
+                found = reader.times(known)
+                return [next((found[key] for key in own if found[key]), {}) for own in keys]
+        return [{} for _ in several]
 
     def measured_shapes(self, target: Target) -> frozenset[str]:
         """``shapes_text`` of the kernels for a target that were measured."""
         with self._forgiven():
             reader = self._reader()
             if reader is not None:
-                return reader.measured_shapes(*target_names(target))
+                return reader.measured_shapes(*target_names(target), generator_version())
         return frozenset()
 
     def found_together(self, wanted: Sequence[Wanted]) -> list[Executable] | None:
@@ -207,17 +214,17 @@ class KernelCache(Access):
         yield from sorted(found, key=lambda serving: serving.signature.reach)
 
     def _candidates(self, reader: Reader, wanted: Wanted) -> Iterator[Ingredients]:
-        """What may serve: kernels of the compiler that is here, or where none is asked, of those in the cache."""
-        compilers: tuple[str, ...] = ()
+        """What may serve: kernels of the compilers that may be asked for."""
+        return map(wanted.ingredients, self._compilers(reader, wanted.target))
+
+    def _compilers(self, reader: Reader, target: Target) -> tuple[str, ...]:
+        """The compiler that is here, or where none is asked, those in the cache."""
         if self._configuration.mode is Mode.STORE:
             from tc.runtime.version import compiler_version
 
-            try:
-                compilers = (compiler_version(wanted.target, self._settings),)
-            except DeviceError:  # what was compiled elsewhere still runs
-                compilers = ()
-        for compiler in compilers or reader.compilers(*target_names(wanted.target)):
-            yield wanted.ingredients(compiler)
+            with suppress(DeviceError):  # what was compiled elsewhere still runs
+                return (compiler_version(target, self._settings),)
+        return reader.compilers(*target_names(target))
 
     def _executable(self, variant: Variant, wanted: Wanted) -> Executable:
         what = f"the kernel {variant.kernel[:12]}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -28,6 +29,7 @@ from tc.graph.partition.partition import partition_of
 from tc.graph.partition.rates import Rates, rates_of
 from tc.graph.preparation import divided, optimized, prepared
 from tc.graph.run.arrays import numbers
+from tc.graph.run.evaluate import evaluate
 from tc.graph.settings import Settings
 from tc.targets.target import CpuTarget, OpenClTarget, parse_target
 from tests.fuzz.graph_programs import drawn
@@ -48,8 +50,11 @@ class Fake:
     def may_know(self, _shapes: Sequence[Shape]) -> bool:
         return True
 
-    def seconds(self, _graph: Graph, call: Call) -> Mapping[Place, float]:
-        self.asked.append(call.program.name)
+    def seconds(self, _graph: Graph, calls: Sequence[Call]) -> list[Mapping[Place, float]]:
+        self.asked += [call.program.name for call in calls]
+        return [self.of(call) for call in calls]
+
+    def of(self, call: Call) -> Mapping[Place, float]:
         return self.times.get(call.program.name, {})
 
 
@@ -148,11 +153,26 @@ def test_the_search_ends_where_measurements_contradict_each_other() -> None:
     """Kernels of one name stand for different groups, so that every change seems to gain."""
 
     class Restless(Fake):
-        def seconds(self, graph: Graph, call: Call) -> Mapping[Place, float]:
-            return {HERE: 1.0 / (1 + len(super().seconds(graph, call)) + len(self.asked))}
+        def of(self, call: Call) -> Mapping[Place, float]:
+            self.asked.append(call.program.name)
+            return {HERE: 1.0 / len(self.asked)}
 
     graph = composed(layer(), partition_of(layer(), frozenset(edges_of(layer()))))
     assert decided(Costs(graph, RATES, Restless({}))).partition.groups
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_whatever_was_measured_changes_no_result(seed: int) -> None:
+    class Drawn(Fake):
+        def of(self, call: Call) -> Mapping[Place, float]:
+            return {HERE: random.Random(f"{seed} {call.program.name} {call.results}").random()}
+
+    case = drawn(seed)
+    decision = decided(Costs(case.graph, RATES, Drawn({})))
+    assert decision.partition == partition_of(case.graph, decision.partition.cuts)
+    found = evaluate(composed(case.graph, decision.partition), case.inputs)
+    for name, wanted in zip(case.graph.outputs, case.results, strict=True):
+        np.testing.assert_array_equal(found[name], wanted)
 
 
 # --- alternatives ------------------------------------------------------------------------------------------------
@@ -207,9 +227,9 @@ def test_cuts_are_given_by_name() -> None:
 
 def test_results_do_not_depend_on_cuts() -> None:
     graph = layer()
-    model, random = Model.of(graph), np.random.default_rng(0)
+    model, numbers_of = Model.of(graph), np.random.default_rng(0)
     shapes = [numbers(graph.values[name].shape, name) for name in graph.inputs]
-    arrays = [random.integers(-3, 4, shape).astype(np.float32) for shape in shapes]
+    arrays = [numbers_of.integers(-3, 4, shape).astype(np.float32) for shape in shapes]
     np.testing.assert_array_equal(model.cut(graph.nodes[0].results[0])(*arrays), model(*arrays))
 
 

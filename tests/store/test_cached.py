@@ -450,13 +450,14 @@ print(text.partition("== cache ==")[2].partition("== source ==")[0])
 
 def test_seconds_of_a_kernel_are_known_when_it_was_measured(tmp_path: Path) -> None:
     path, want = tmp_path / "kernels.db", wanted()
-    assert cache(path).seconds(want) == {}
+    assert cache(path).times([want]) == [{}]
     assert cache(path).measured_shapes(CPU) == frozenset()
     keep(path, want)
-    assert cache(path).seconds(want) == {}
+    assert cache(path).times([want]) == [{}]
     assert cache(path).measured_shapes(CPU) == frozenset()
     measure(path, "mm", 0.25)
-    assert cache(path).seconds(want) == {(want.machine, want.threads): 0.25}
+    assert cache(path).times([want]) == [{(want.machine, want.threads): (0.25, 0.625)}]
     assert cache(path).measured_shapes(CPU) == {shapes_text([(7, 13), (13, 5)])}
-    assert cache(path, Mode.STRICT).seconds(want) == {(want.machine, want.threads): 0.25}
-    assert cache(path).seconds(replace(want, signature=wanted(MM, None, (8, 13), (13, 5)).signature)) == {}
+    assert cache(path, Mode.STRICT).times([want]) == [{(want.machine, want.threads): (0.25, 0.625)}]
+    other = replace(want, signature=wanted(MM, None, (8, 13), (13, 5)).signature)
+    assert list(map(len, cache(path).times([other, want]))) == [0, 1]

@@ -27,6 +27,7 @@ from tc.tuner.search.search import Candidate, Search, Trial
 from tc.tuner.session.confirm import Contender, confirm
 from tc.tuner.session.control import Control
 from tc.tuner.session.final_comparison import DEFAULT, FINALISTS, INCUMBENT, contenders, winner_of
+from tc.tuner.session.in_turns import Turns
 from tc.tuner.session.progress_events import Decided, Generation, Standing, Start, Started, Trying
 from tc.tuner.session.search_records import SearchRecords
 from tc.tuner.session.settings import Numerics, Strategy, TuningResult, TuningSettings
@@ -110,12 +111,6 @@ class Tuning:
         return None if self._search.best is None else self._search.best.seconds
 
     @property
-    def default(self) -> float | None:
-        """Seconds with the default options; None where these failed, or were not tried."""
-        first = self._search.trials[0] if self._search.trials else None
-        return first.seconds if first is not None and isinstance(first.outcome, Measured) else None
-
-    @property
     def bound(self) -> float | None:
         """Seconds that no call falls below, None if they are not known."""
         return None if self._bound is None else self._bound.seconds
@@ -189,6 +184,11 @@ class Tuning:
         self._require_default(stopped)
         if self._incumbent is None:
             self.keep_best()
+
+    def turns(self) -> Turns:
+        """For measuring the winner beside those of other kernels."""
+        default = self._trials.packed(options_text(self._space.defaults))
+        return Turns(self._workers, self._records, self._settings.seconds, self._settings.effort.rounds, default)
 
     def _require_default(self, stopped: str) -> None:
         if not self._search.trials:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from typing import Final
 
 from tc.base.errors import TCError, TuningError
+from tc.tuner.session.in_turns import measure_in_turns
 from tc.tuner.session.kernel_search import Tuning
 from tc.tuner.session.settings import TuningResult
 from tc.tuner.session.share_time import ScheduledSearch, share_time
@@ -21,19 +22,16 @@ class Searched:
     """A kernel that is searched for, under the ``name`` by which people know it.
 
     ``result``: what came of it in the end, or why nothing did; None where only the default options were tried.
-    ``begun``: whether these were; ``ended``: whether there is nothing more to come.
+    ``part``: it is a part of something larger, with whose others it is compared; what was measured of it counts at
+    once.  ``begun``: whether the default options were tried; ``ended``: whether there is nothing more to come.
     """
 
     name: str
+    part: bool = False
     search: ScheduledSearch | None = None
     result: TuningResult | TCError | None = None
     begun: bool = False
     ended: bool = False
-
-    @property
-    def seconds(self) -> float | None:
-        """Of the quickest candidate so far; None where there is none."""
-        return None if self.search is None else self.search.tuning.best
 
 
 class Searches:
@@ -47,12 +45,13 @@ class Searches:
         self._stop: Final = stop
         self._all: Final[list[Searched]] = []
 
-    def add(self, name: str, begin: Callable[[], AbstractContextManager[Tuning]], share: float = 1.0) -> Searched:
-        """A search that ``begin`` makes; what goes wrong with that is its result."""
-        searched = Searched(name)
+    def add(self, name: str, begin: Callable[[], AbstractContextManager[Tuning]], *, part: bool = False) -> Searched:
+        """A search that ``begin`` makes; what goes wrong with that is its result.  A ``part`` has no share yet."""
+        searched = Searched(name, part)
         self._all.append(searched)
         try:
-            searched.search = ScheduledSearch(self._stack.enter_context(begin()), share)
+            started = self._stack.enter_context(begin())
+            searched.search = ScheduledSearch(started, share=0.0 if part else 1.0)
         except TCError as error:
             searched.result = error
         except MemoryError as error:
@@ -65,7 +64,16 @@ class Searches:
             if searched.search is not None and not searched.begun and not self._stop():
                 searched.begun = True
                 searched.search.tuning.begin()
+                if searched.part:
+                    self._settle(searched, searched.search)
                 self._rest(searched.search)
+
+    def compare(self, several: Sequence[Searched]) -> None:
+        """Measures kernels that are compared with each other again, in turns."""
+        tunings = [own.search.tuning for own in several if own.search is not None and own.result is None]
+        measure_in_turns([tuning.turns() for tuning in tunings], self._stop)
+        for tuning in tunings:
+            tuning.stop_idle()
 
     def share(self, budget: Budget) -> Iterator[None]:
         """Searches as long as the budget lasts; comes back after each generation."""
@@ -77,9 +85,9 @@ class Searches:
             self.keep_best()
 
     def keep_best(self) -> None:
-        """Stores the best of each search so far."""
+        """Stores the best of each search so far; parts for which nothing was searched have stored it."""
         for searched in self._all:
-            if searched.search is not None:
+            if searched.search is not None and (searched.search.spent or not searched.part):
                 searched.search.tuning.keep_best()
 
     def finish(self, deadline: Callable[[], Deadline | None]) -> None:
@@ -91,14 +99,18 @@ class Searches:
             if search is None or searched.ended:
                 continue
             searched.ended = True
+            if searched.part and not search.spent:
+                continue
             try:
-                why = search.over or "the budget is spent"
-                if search.share == 1.0 or search.spent:
-                    searched.result = search.tuning.finish(why, deadline())
-                else:
-                    search.tuning.settle(why)
+                searched.result = search.tuning.finish(search.over or "the budget is spent", deadline())
             except TCError as error:
                 searched.result = error
+
+    def _settle(self, searched: Searched, search: ScheduledSearch) -> None:
+        try:
+            search.tuning.settle("the search was stopped")
+        except TCError as error:
+            searched.result, search.over = error, "the static default fails"
 
     def _rest(self, search: ScheduledSearch) -> None:
         """Processes of one search do not stay while those of others work."""

@@ -31,8 +31,8 @@ class Record(Protocol):
     def may_know(self, shapes: Sequence[Shape]) -> bool:
         """Whether a kernel for operands of these shapes may have been measured; takes no time."""
 
-    def seconds(self, graph: Graph, call: Call) -> Mapping[Place, float]:
-        """By place, what the best known kernel takes for a call in the graph."""
+    def seconds(self, graph: Graph, calls: Sequence[Call]) -> list[Mapping[Place, float]]:
+        """By place, what the best known kernel takes for each of several calls in the graph."""
 
 
 class NoRecord:
@@ -44,9 +44,9 @@ class NoRecord:
         """No."""
         return False
 
-    def seconds(self, _graph: Graph, _call: Call) -> Mapping[Place, float]:
+    def seconds(self, _graph: Graph, calls: Sequence[Call]) -> list[Mapping[Place, float]]:
         """None."""
-        return {}
+        return [{} for _ in calls]
 
 
 NO_RECORD: Final = NoRecord()
@@ -103,9 +103,19 @@ class Costs:
 
     def measured(self, group: Group) -> Mapping[Place, float]:
         """Seconds by place, of what is recorded."""
-        if group not in self._measured:
-            self._measured[group] = self._looked_up(group)
+        self.look_up([group])
         return self._measured[group]
+
+    def look_up(self, groups: Iterable[Group]) -> None:
+        """Looks up what is recorded of groups, all of them at once."""
+        known: list[Group] = []
+        for group in groups:
+            if group not in self._measured:
+                self._measured[group] = {}
+                known += [group] if self._may_be_known(group) else []
+        if known:
+            found = self._record.seconds(self.graph, [self.call(group) for group in known])
+            self._measured.update(zip(known, found, strict=True))
 
     def passing(self, value: str) -> float:
         """Seconds, by the model, that it takes to pass a value from one kernel to another; it is written in any case
@@ -118,11 +128,9 @@ class Costs:
         """The call that a group is composed to."""
         return call_of(self.graph, group, self._users)
 
-    def _looked_up(self, group: Group) -> Mapping[Place, float]:
+    def _may_be_known(self, group: Group) -> bool:
         operands, _ = boundary(self.graph, group, self._users)
-        if not self._record.may_know([self.graph.values[name].shape for name in operands]):
-            return {}
-        return self._record.seconds(self.graph, self.call(group))
+        return self._record.may_know([self.graph.values[name].shape for name in operands])
 
     def _operations_of(self, node: int) -> int:
         if node not in self._operations:

@@ -15,6 +15,7 @@ from tc.graph.partition.costs import Cost, Costs
 from tc.graph.partition.cuts import cut_name
 from tc.graph.partition.divisions import Change, Divisions, Part
 from tc.graph.partition.edges import Edge, edges_of
+from tc.graph.partition.groups import Group
 from tc.graph.partition.partition import Partition, partition_of
 
 # A change must gain so much of what it concerns: measurements of different kernels vary by as much ...
@@ -25,13 +26,15 @@ PREDICTED_GAIN: Final = 0.1
 
 @frozen
 class Choice:
-    """Why the cuts are others than the rule's: what the kernels in question cost ``before``, and ``after``.
+    """Why the cuts are others than the rule's: what the groups cost ``before`` that there were, and ``after`` those
+    that they became.
 
-    ``cut``: edges that were joined; ``joined``: edges that were cut.
+    ``cut``: edges that were joined.
     """
 
     cut: tuple[Edge, ...]
-    joined: tuple[Edge, ...]
+    old: tuple[Group, ...]
+    new: tuple[Group, ...]
     before: Cost
     after: Cost
 
@@ -58,6 +61,9 @@ def decided(costs: Costs) -> Decision:
     """The partition of a graph that costs least, as far as the search finds it."""
     graph, edges = costs.graph, edges_of(costs.graph)
     divisions = Divisions(graph, edges)
+    costs.look_up(divisions.all())
+    measured = [part for part in divisions.parts if any(map(costs.measured, divisions.groups(part)))]
+    costs.look_up(group for part in measured for change in divisions.changes(part) for group in change.new)
     choices = [choice for part in divisions.parts for choice in _improved(divisions, part, costs)]
     partition = partition_of(graph, divisions.cuts, edges) if choices else Partition(divisions.all())
     return Decision(partition, tuple(choices))
@@ -74,7 +80,8 @@ def _improved(divisions: Divisions, part: Part, costs: Costs) -> list[Choice]:
             break
         seen.add(change.cuts)
         divisions.accept(part, change)
-        choices.append(Choice(_sorted(change.cuts - before), _sorted(before - change.cuts), old, new))
+        groups = tuple(sorted(change.old)), tuple(sorted(change.new))
+        choices.append(Choice(_sorted(change.cuts - before), *groups, old, new))
         before = change.cuts
     return choices
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from tc.api.kernels import process_cache
@@ -20,40 +20,51 @@ from tc.store.wanted import shapes_text, threads_of
 from tc.targets.target import CudaTarget, Target
 
 if TYPE_CHECKING:
-    from tc.api.comprehension import Comprehension
-    from tc.language.program.specialization import Signature
+    from tc.store.cached import KernelCache
 
-Seconds: TypeAlias = "Callable[[Comprehension, Signature], Mapping[Place, float]]"
+# Seconds of the best kernel, and of the one with the default options.
+Times: TypeAlias = tuple[float, float]
 
 
 class Recorded:
-    """``seconds``: by place, of the best kernel of a comprehension for a signature.  ``shapes``: of what may have any,
-    as ``shapes_text``; None: of everything.
+    """What a cache knows of kernels for a target.  ``shapes``: of what it may know, as ``shapes_text``; None: of
+    everything.
     """
 
-    def __init__(self, target: Target, seconds: Seconds, shapes: frozenset[str] | None = None) -> None:
+    def __init__(self, target: Target, cache: KernelCache, shapes: frozenset[str] | None = None) -> None:
         self.here: Final = place_of(target)
-        self._seconds: Final = seconds
+        self._target: Final = target
+        self._cache: Final = cache
         self._shapes: Final = shapes
-        self._known: Final[dict[Wanted, Mapping[Place, float]]] = {}
+        self._known: Final[dict[Wanted, Mapping[Place, Times]]] = {}
 
     def may_know(self, shapes: Sequence[Shape]) -> bool:
         """Whether a kernel for operands of these shapes may have been measured."""
         return self._shapes is None or shapes_text([numbers(shape, "an operand") for shape in shapes]) in self._shapes
 
-    def seconds(self, graph: Graph, call: Call) -> Mapping[Place, float]:
-        """By place, the least of the kernels for a call, in the place of an operand or not."""
+    def seconds(self, graph: Graph, calls: Sequence[Call]) -> list[Mapping[Place, float]]:
+        """By place, the least of the kernels for each call, in the place of an operand or not."""
+        forms = [list(forms_of(graph, call)) for call in calls]
+        self._look_up([wanted for own in forms for wanted in own])
+        return [self._least(own) for own in forms]
+
+    def times(self, wanted: Wanted) -> Mapping[Place, Times]:
+        """By place, the seconds of one kernel, and of the one with the default options."""
+        self._look_up([wanted])
+        return self._known[wanted]
+
+    def _look_up(self, several: Sequence[Wanted]) -> None:
+        new = [wanted for wanted in dict.fromkeys(several) if wanted not in self._known]
+        asked = [wanted.comprehension.kernels.wanted(wanted.signature, self._target) for wanted in new]
+        if asked:
+            self._known.update(zip(new, self._cache.times(asked), strict=True))
+
+    def _least(self, forms: Sequence[Wanted]) -> Mapping[Place, float]:
         found: dict[Place, float] = {}
-        for wanted in forms_of(graph, call):
-            for place, seconds in self.of(wanted).items():
+        for wanted in forms:
+            for place, (seconds, _) in self._known[wanted].items():
                 found[place] = min(seconds, found.get(place, seconds))
         return found
-
-    def of(self, wanted: Wanted) -> Mapping[Place, float]:
-        """By place, the seconds of one kernel."""
-        if wanted not in self._known:
-            self._known[wanted] = self._seconds(wanted.comprehension, wanted.signature)
-        return self._known[wanted]
 
 
 def forms_of(graph: Graph, call: Call) -> Iterator[Wanted]:
@@ -70,9 +81,7 @@ def recorded(target: Target) -> Record:
     """What the cache of this process knows of kernels for a target."""
     cache = process_cache()
     shapes = frozenset[str]() if cache is None else cache.measured_shapes(target)
-    if not shapes:
-        return NO_RECORD
-    return Recorded(target, lambda comprehension, signature: comprehension.kernels.seconds(signature, target), shapes)
+    return NO_RECORD if cache is None or not shapes else Recorded(target, cache, shapes)
 
 
 def place_of(target: Target) -> Place:

@@ -12,6 +12,7 @@ from tc.base.errors import TCError
 from tc.graph.ir.graph import Graph
 from tc.graph.memory.plan import MemoryPlan
 from tc.graph.partition.costs import NO_RECORD
+from tc.graph.partition.decide import Choice
 from tc.graph.partition.divisions import Change, Divisions
 from tc.graph.partition.edges import edges_of
 from tc.graph.preparation import Prepared, divided, optimized
@@ -60,20 +61,29 @@ class ModelSearch:
         """Measures, with the default options, all kernels that the model may have, as it seems best divided now."""
         for wanted in self._by_rule:
             self._pool.add(wanted)
-        new: bool = True
-        while new and not self._pool.stop():
+        compared: set[Wanted] = set()
+        changed = True
+        while changed and not self._pool.stop():
             self._pool.searches.measure()
             prepared = self._decided()
+            # What the division depends on is measured again, in turns, once.
+            choices = prepared.decision.choices
+            disputed = dict.fromkeys(own for choice in choices for own in self._compared(prepared, choice))
+            changed = not compared.issuperset(disputed)
+            if changed:
+                compared.update(disputed)
+                self._pool.compare(disputed)
+                prepared = self._decided()
             self._counts = _kernels(prepared)
             changes = list(self._changes(prepared))
             possible = [*self._counts, *(other for change in changes for other in _instead(prepared, change))]
-            new = sum(map(self._pool.add, possible)) > 0
+            changed = sum(map(self._pool.add, possible)) > 0 or changed
             self._others = self._hopeful(prepared, changes)
 
     def weigh(self) -> None:
         """Tells all searches how much of the model's time their kernels take now, beside what they take of others."""
         weights = {**self._others, **self._counts}
-        seconds = {wanted: self._pool.seconds(wanted) or 0.0 for wanted in weights}
+        seconds = {wanted: (self._pool.times(wanted) or (0.0, 0.0))[0] for wanted in weights}
         total = sum(seconds[wanted] * count for wanted, count in self._counts.items())
         for wanted, weight in weights.items():
             pooled = self._pool.get(wanted)
@@ -89,8 +99,8 @@ class ModelSearch:
         tuning = ModelTuning(
             self._name,
             tuple(kernels),
-            sum((self._times(wanted)[0] or 0.0) * count for wanted, count in self._by_rule.items()),
-            sum((self._times(wanted)[1] or 0.0) * count for wanted, count in counts.items()),
+            sum((self._pool.times(wanted) or (0.0, 0.0))[1] * count for wanted, count in self._by_rule.items()),
+            sum((self._pool.times(wanted) or (0.0, 0.0))[0] * count for wanted, count in counts.items()),
             reasons,
         )
         return tuning, tuple(reasons) if self._decides else None
@@ -120,6 +130,13 @@ class ModelSearch:
                 if sum(costs.of(group).seconds for group in change.old) >= _WORTH * total:
                     yield change
 
+    def _compared(self, prepared: Prepared, choice: Choice) -> Iterator[Wanted]:
+        """The kernels whose measurements have made a choice."""
+        for group in (*choice.old, *choice.new) if choice.after.measured else ():
+            for wanted in forms_of(prepared.rewritten, prepared.costs.call(group)):
+                if self._pool.get(wanted) is not None:
+                    yield wanted
+
     def _hopeful(self, prepared: Prepared, changes: list[Change]) -> dict[Wanted, float]:
         """The kernels of changes that may be better when they are tuned, with how often they would be of use: those
         that cost little more, and those that the rule would make, which the model prefers.
@@ -144,20 +161,12 @@ class ModelSearch:
             yield self._kernel(wanted, count)
 
     def _kernel(self, wanted: Wanted, count: int) -> TunedKernel:
-        pooled = self._pool.get(wanted)
+        pooled, times = self._pool.get(wanted), self._pool.times(wanted)
         result = None if pooled is None else pooled.searched.result
-        default, seconds = self._times(wanted)
-        trials = len(result.trials) if isinstance(result, TuningResult) else 1 if default is not None else 0
+        seconds, default = (None, None) if times is None else times
+        trials = len(result.trials) if isinstance(result, TuningResult) else 1 if seconds is not None else 0
         failed = str(result) if isinstance(result, TCError) else ""
         return TunedKernel(name_of(wanted), count, default, seconds, trials, failed)
-
-    def _times(self, wanted: Wanted) -> tuple[float | None, float | None]:
-        """Seconds of a call with the default options, and of the winner, as of the last comparison if there was one."""
-        pooled = self._pool.get(wanted)
-        result = None if pooled is None else pooled.searched.result
-        if isinstance(result, TuningResult):
-            return result.default, result.seconds
-        return self._pool.default(wanted), self._pool.seconds(wanted)
 
 
 def search(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from typing import Final, TypeAlias
 
@@ -10,7 +10,7 @@ from tc.api.together import Wanted
 from tc.api.tuning import subject_for
 from tc.artifact.definition import Parsed
 from tc.base.frozen import frozen
-from tc.graph.run.recorded import Recorded
+from tc.graph.run.recorded import Recorded, Times
 from tc.store.cached import KernelCache
 from tc.targets.target import Target
 from tc.tuner.session.kernel_search import Tuning
@@ -51,7 +51,7 @@ class KernelPool:
         program, name = wanted.comprehension.program, name_of(wanted)
         definition = Parsed(program)
         subject = subject_for(definition, {program.name: definition}, wanted.signature)
-        searched = self.searches.add(name, lambda: self._begin(name, subject), share=0.0)
+        searched = self.searches.add(name, lambda: self._begin(name, subject), part=True)
         self._known[key] = Pooled(wanted, searched)
         return True
 
@@ -61,33 +61,34 @@ class KernelPool:
             if pooled.searched.search is not None:
                 pooled.searched.search.share = 0.0
 
+    def compare(self, several: Iterable[Wanted]) -> None:
+        """Measures kernels again, in turns."""
+        found = {id(pooled): pooled for wanted in several if (pooled := self.get(wanted)) is not None}
+        self.searches.compare([pooled.searched for pooled in found.values()])
+
     def get(self, wanted: Wanted) -> Pooled | None:
         """The search for a kernel, if there is one."""
         return self._known.get(self._key(wanted))
 
-    def seconds(self, wanted: Wanted) -> float | None:
-        """What a call takes here, of the best that is known by now."""
-        pooled = self.get(wanted)
-        tried = None if pooled is None else pooled.searched.seconds
+    def times(self, wanted: Wanted) -> Times | None:
+        """Seconds of a call here, of the best kernel that is known by now, and with the default options."""
         record = self.record()
-        found = record.of(wanted).get(record.here)
-        return min((one for one in (tried, found) if one is not None), default=None)
-
-    def default(self, wanted: Wanted) -> float | None:
-        """What a call takes with the default options."""
+        found = record.times(wanted).get(record.here)
         pooled = self.get(wanted)
-        search = None if pooled is None else pooled.searched.search
-        return None if search is None else search.tuning.default
+        search = None if pooled is None or pooled.searched.ended else pooled.searched.search
+        if found is None or search is None or search.tuning.best is None or not search.spent:
+            return found
+        return min(found[0], search.tuning.best), found[1]
 
     def record(self) -> Recorded:
         """What the cache knows by now."""
-        return Recorded(
-            self.target, lambda comprehension, own: comprehension.kernels.seconds(own, self.target, self.cache)
-        )
+        return Recorded(self.target, self.cache)
 
     def _key(self, wanted: Wanted) -> str:
         if wanted not in self._keys:
-            self._keys[wanted] = wanted.comprehension.kernels.identity(wanted.signature, self.target)
+            own = wanted.comprehension.kernels.wanted(wanted.signature, self.target)
+            # Equal kernels have equal ones, whatever their definitions are called.
+            self._keys[wanted] = own.ingredients("any").key
         return self._keys[wanted]
 
 

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from tc.cache.content.choice import chosen_variants, latest, winner_of, winning_seconds
+from tc.cache.content.choice import chosen_variants, latest, winner_of, winning
 from tc.cache.format.records import CHOSEN
 from tests.cache.samples import MACHINE, OTHER_MACHINE, measurement, variant
 
@@ -63,8 +63,9 @@ def test_the_seconds_of_the_winner_are_known_by_place() -> None:
         measurement(FAST, 4.0, OTHER_MACHINE),
         measurement(SLOW, 3.0, OTHER_MACHINE, policy="warm" + CHOSEN),
     )
-    assert winning_seconds(iter(measured)) == {(MACHINE, 1): 1.5, (MACHINE, 2): 1.0, (OTHER_MACHINE, 2): 3.0}
-    assert winning_seconds(()) == {}
+    found = {place: one.seconds for place, one in winning(iter(measured)).items()}
+    assert found == {(MACHINE, 1): 1.5, (MACHINE, 2): 1.0, (OTHER_MACHINE, 2): 3.0}
+    assert winning(()) == {}
 
 
 def test_between_equals_the_order_of_arrival_does_not_count() -> None:

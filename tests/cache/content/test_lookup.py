@@ -73,24 +73,25 @@ def test_seconds_are_those_of_the_winner_else_of_a_trial_of_the_default(where: s
     store, reader = Store.open(where), Reader.open(where)
     store.add_kernel(kernel())
     key, default = kernel().key, trial(1).options
-    assert reader.seconds(key, default) == {}
+    assert reader.times({key: default})[key] == {}
     store.add_trials((trial(1), trial(2), replace(trial(1), machine=OTHER_MACHINE, seconds=3.0)))
-    assert reader.seconds(key, default) == {(MACHINE, 2): 0.25, (OTHER_MACHINE, 2): 3.0}
-    assert reader.seconds(key, trial(3).options) == {}
+    assert reader.times({key: default})[key] == {(MACHINE, 2): (0.25, 0.25), (OTHER_MACHINE, 2): (3.0, 3.0)}
+    assert reader.times({key: trial(3).options})[key] == {}
     store.add_variant(kernel(), variant())
     store.add_measurement(measurement(variant(), 0.125))
-    assert reader.seconds(key, default) == {(MACHINE, 2): 0.125, (OTHER_MACHINE, 2): 3.0}
+    assert reader.times({key: default})[key] == {(MACHINE, 2): (0.125, 0.25)}
 
 
 def test_the_shapes_of_what_was_measured_are_known(where: str) -> None:
     store, reader = Store.open(where), Reader.open(where)
     for number in range(3):
         store.add_variant(kernel(number), variant(number))
-    assert reader.measured_shapes("cpu", "x86-64-v3") == frozenset()
+    assert reader.measured_shapes("cpu", "x86-64-v3", "0.1.0") == frozenset()
     store.add_measurement(measurement(variant(1)))
     store.add_trial(trial(1, 2))
-    assert reader.measured_shapes("cpu", "x86-64-v3") == {kernel(1).shapes, kernel(2).shapes}
-    assert reader.measured_shapes("cpu", "x86-64-v4") == frozenset()
+    assert reader.measured_shapes("cpu", "x86-64-v3", "0.1.0") == {kernel(1).shapes, kernel(2).shapes}
+    assert reader.measured_shapes("cpu", "x86-64-v4", "0.1.0") == frozenset()
+    assert reader.measured_shapes("cpu", "x86-64-v3", "0.2.0") == frozenset()
 
 
 def test_a_variant_is_found_by_options_and_threads(where: str) -> None:
