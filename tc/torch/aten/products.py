@@ -65,8 +65,6 @@ def _trilinear(operation: Operation) -> Value:
 def _multiplied(operation: Operation, left: str, right: str) -> Value:
     if operation.type is ScalarType.BOOL:
         raise UnclaimedError("multiplies truth values")
-    if operation.has("out_dtype"):
-        raise UnclaimedError("has a result of another type than its operands")
     return product(operation.builder, operation.value(left), operation.value(right))
 
 

@@ -1,0 +1,98 @@
+"""Functions compiled by ours beside eager PyTorch: results, layouts, gradients, and that nothing is left to PyTorch."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext, suppress
+from typing import Any
+from unittest import mock
+
+import torch
+
+from tc.graph.memory.plan import MemoryPlan
+from tc.graph.run.evaluate import Evaluation
+from tc.torch.backend import backend
+from tc.torch.report import Report
+
+Tensors = list[torch.Tensor]
+
+
+class _Oracle:
+    """Runs a graph by the reference of each node, in the place of kernels."""
+
+    def __init__(self, plan: MemoryPlan, target: object) -> None:
+        del target
+        self.plan = plan
+        self.kernels: tuple[object, ...] = ()
+        self.run = Evaluation(plan.graph).run
+
+
+def agrees(
+    function: Callable[..., Any],
+    *inputs: Any,
+    left: Iterable[str] = (),
+    kernels: bool = False,
+    rtol: float = 1e-4,
+    atol: float = 1e-5,
+) -> Report:
+    """Asserts that the function, captured, gives what it gives; ``left``: the operators that stay PyTorch's.
+
+    Gradients are those of inputs, and of parameters of a module, that require them.  ``kernels``: they are compiled; by
+    default the oracle runs the graph that is divided into kernels.
+    """
+    torch._dynamo.reset()
+    report = Report()
+    compiled = torch.compile(function, backend=functools.partial(backend, report=report), dynamic=False)
+    wanted = function(*inputs)
+    theirs = tensors(wanted)
+    close = functools.partial(torch.testing.assert_close, rtol=rtol, atol=atol, equal_nan=True)
+    with nullcontext() if kernels else mock.patch("tc.torch.compiled.Execution", _Oracle):
+        found = compiled(*inputs)
+        close(found, wanted)
+        ours = tensors(found)
+        assert [_strides(one) for one in ours] == [_strides(one) for one in theirs]
+        learned = [own for own in (*tensors(inputs), *_parameters(function)) if own.requires_grad]
+        if learned and any(one.requires_grad for one in theirs):
+            weights = [torch.randn_like(one) for one in theirs if one.requires_grad]
+            close(*(_gradients(own, learned, weights) for own in (ours, theirs)))
+    counts = {name for part in report.parts for name in part.counts}
+    assert (counts, [part.failures for part in report.parts if part.failures]) == (set(left), [])
+    return report
+
+
+def refused(function: Callable[..., Any], *inputs: Any) -> dict[str, str]:
+    """Why operators are left to PyTorch, by operator; PyTorch may raise what it raises for them."""
+    torch._dynamo.reset()
+    report = Report()
+    compiled = torch.compile(function, backend=functools.partial(backend, report=report), dynamic=False)
+    with suppress(RuntimeError):
+        compiled(*inputs)
+    return {name: reason for part in report.parts for name, reason in part.left.items()}
+
+
+def tensors(values: Any) -> Tensors:
+    """Those among values, in order."""
+    return [one for one in torch.utils._pytree.tree_leaves(values) if isinstance(one, torch.Tensor)]
+
+
+def random(*shape: int, dtype: torch.dtype = torch.float32, learned: bool = False) -> torch.Tensor:
+    """Numbers around 0, integers from -9 to 9; ``learned``: they require gradients."""
+    if dtype is torch.bool:
+        return torch.rand(shape) > 0.5
+    if not dtype.is_floating_point:
+        return torch.randint(0 if dtype is torch.uint8 else -9, 10, shape, dtype=dtype)
+    return torch.randn(shape).to(dtype).requires_grad_(learned)
+
+
+def _strides(tensor: torch.Tensor) -> tuple[int, ...]:
+    return tensor.stride() if tensor.numel() > 1 else ()
+
+
+def _gradients(results: Tensors, learned: Tensors, weights: Tensors) -> Any:
+    own = [one for one in results if one.requires_grad]
+    return torch.autograd.grad(own, learned, weights, allow_unused=True)
+
+
+def _parameters(function: Callable[..., Any]) -> Tensors:
+    return list(function.parameters()) if isinstance(function, torch.nn.Module) else []
