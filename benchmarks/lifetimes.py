@@ -16,7 +16,8 @@ from typing import Final
 
 from tc.graph.memory.blocks import Block, arena_size, live_peak
 from tc.graph.memory.first_fit import first_fit
-from tc.graph.memory.offsets import Placing, placed
+from tc.graph.memory.offsets import placed
+from tc.graph.memory.placing import Placing
 
 HEADER: Final = f"{'of the least arena':40}{'blocks':>8}{'first fit':>11}{'found':>8}{'seconds':>9}"
 COLUMNS: Final = ("id", "lower", "upper", "size")

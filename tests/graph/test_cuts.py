@@ -262,11 +262,11 @@ def test_kernels_are_explained_with_what_they_cost() -> None:
 
     graph, settings = layer(), Settings(rules=())
     record = here(matmul_add_relu=9e-6, matmul=5e-6, add_relu=3e-6)
-    said = explained(divided(graph, *optimized(graph, settings), settings, record))
+    said = explained(divided(graph, optimized(graph, settings), settings, record))
     assert "matmul_Y: matmul, 5 us measured" in said
     assert "in all: 8 us measured of 2 kernels\n" in said
     assert "\nmatmul_Y -> add_Y: 8 us measured, without it 9 us\n" in said
-    said = explained(divided(graph, *optimized(graph, settings), settings, NO_RECORD))
+    said = explained(divided(graph, optimized(graph, settings), settings, NO_RECORD))
     assert " predicted\nin all: " in said
     assert str(Cost(0.002, measured=False)) == "2 ms predicted"
 

@@ -16,6 +16,7 @@ from tc.graph.ir.graph_text import graph_text
 from tc.graph.ir.nodes import Call, Join
 from tc.graph.ir.values import Value
 from tc.graph.memory.joins import Costs, joined
+from tc.graph.memory.own_outputs import with_own_outputs
 from tc.graph.memory.plan import MemoryPlan, needed_blocks, planned
 from tc.graph.operators.joining import Concatenated, concatenated
 from tc.graph.operators.pointwise import pointwise
@@ -23,6 +24,7 @@ from tc.graph.operators.reductions import reduced
 from tc.graph.partition.compose import composed
 from tc.graph.partition.partition import partition_of
 from tc.graph.run.allocate import Allocating
+from tc.graph.run.arrays import on_arrays
 from tc.graph.run.execute import Execution
 from tests.fuzz.graph_memory import run_allocating, run_in_arena
 
@@ -48,13 +50,15 @@ def check(graph: Graph, found: Graph, *, compiled: bool = False) -> None:
     shapes = {name: [size for size in graph.values[name].shape if isinstance(size, int)] for name in graph.inputs}
     inputs = {name: random.integers(-9, 9, shape).astype(np.float32) for name, shape in shapes.items()}
     wanted = tc.graph.Model.of(graph).reference(graph.outputs, inputs)
-    plan = planned(composed(found, partition_of(found)))
+    plan = planned(with_own_outputs(composed(found, partition_of(found))))
     made = [run_in_arena(plan, inputs), run_allocating(plan, inputs)]
     if compiled:
-        made += [Execution(plan, None).run(inputs), Allocating(plan, None).run(inputs)]
+        for ready in (Execution(plan, None), Allocating(plan, None)):
+            results = ready.run(on_arrays(inputs), graph.outputs)
+            made.append(tuple(map(np.asarray, results)))
     for at, name in enumerate(graph.outputs):
-        for results in made:
-            np.testing.assert_array_equal(results[at], wanted[name])
+        for held in made:
+            np.testing.assert_array_equal(held[at], wanted[name])
 
 
 def sums(builder: Builder, operand: Value, window: int = 2) -> Value:
@@ -75,7 +79,7 @@ def test_makers_write_to_parts(batch: int) -> None:
     found = joined(graph, needed_blocks)
     assert shares(found) == (1, 0, 0)
     assert found.values[left.name].is_contiguous == (batch == 1)
-    plan = planned(composed(found, partition_of(found)))
+    plan = planned(with_own_outputs(composed(found, partition_of(found))))
     assert [block.name for block in plan.blocks if block.name in (left.name, right.name)] == []
     check(graph, found, compiled=True)
 

@@ -33,7 +33,8 @@ from tc.graph.operators.neural.windows import Windows, explicit_window, spatial_
 from tc.graph.operators.pointwise import pointwise
 from tc.graph.operators.products import Product, product
 from tc.graph.partition.partition import partition_of
-from tc.graph.preparation import Settings, prepared
+from tc.graph.preparation import prepared
+from tc.graph.settings import Settings
 from tc.store.cached import KernelCache
 
 if TYPE_CHECKING:

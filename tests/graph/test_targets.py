@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ from tests.opencl import missing
 
 HEAD: Final = "gradients/mul_grad/Reshape"
 GIVEN: Final = digits(7)
-SHAPES: Final = {"x": (7, PIXELS), "y_": (7, CLASSES), "W": (PIXELS, CLASSES), "b": (CLASSES,)}
+SHAPES: Final[dict[str, Any]] = {"x": (7, PIXELS), "y_": (7, CLASSES), "W": (PIXELS, CLASSES), "b": (CLASSES,)}
 TARGETS: Final = (
     "cpu",
     "emulator",

@@ -127,4 +127,4 @@ def digest_of(data: bytes, folder: Folder | None) -> str:
 
 def _array(tensor: StoredTensor, folder: Folder | None) -> np.ndarray:
     what = f"the initializer `{tensor.name}`"
-    return array_of(tensor, folder, what)  # type: ignore[arg-type]  # it has the fields that are read
+    return array_of(tensor, folder, what)

@@ -15,7 +15,7 @@ from tc.graph.ir.values import Value
 from tc.graph.operators.pointwise import broadcast_shape, pointwise
 from tc.graph.operators.reductions import reduced
 from tc.graph.operators.texts import definition, literal, parameter
-from tc.torch.fx.operation import Operation, Rules, UnclaimedError
+from tc.torch.fx.operation import Operation, Rules, UnclaimedError, extents
 
 aten: Final = torch.ops.aten
 
@@ -134,7 +134,7 @@ def _within(operation: Operation) -> Value:
     """The distances of all pairs of points of one set, in the order of the first of the two."""
     type, own = _wide(operation), operation.value("self")
     how = Norm.of(float(operation.number("p")), type)
-    first, second = (operation.builder.constant(found) for found in np.triu_indices(int(own.shape[0]), 1))
+    first, second = (operation.builder.constant(found) for found in np.triu_indices(extents(own)[0], 1))
     statements = [
         f"S(p) {how.operator} {how.term.format(x='(X(I(p), k) - X(J(p), k))')}",
         f"Y(p) = {how.result.format(s='S(p)')}",

@@ -27,7 +27,9 @@ PLACES = "proven: each access to a buffer finds the element that it stands for"
 APART = "proven: no conflicting pair of instances runs at the same time"
 
 
-def steps(f: tc.Comprehension, *shapes: tuple[int, ...], target: str, options: tc.Options) -> list[str]:
+def steps(
+    f: tc.Comprehension, *shapes: tuple[int, ...], target: str, options: tc.CpuOptions | tc.GpuOptions
+) -> list[str]:
     return translate(f.specialize(*shapes), options, parse_target(target)).steps.splitlines()
 
 
