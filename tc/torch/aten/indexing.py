@@ -9,6 +9,7 @@ import torch
 from tc.graph.ir.values import Value
 from tc.graph.operators.gathers import gathered, gathered_elements
 from tc.graph.operators.indexed import indexed
+from tc.torch.aten.factories import filled
 from tc.torch.fx.operation import Operation, Rules, UnclaimedError
 
 aten: Final = torch.ops.aten
@@ -38,6 +39,8 @@ def _index_select(operation: Operation) -> Value:
 
 def _gather(operation: Operation) -> Value:
     builder, own, index = operation.builder, operation.value("self"), operation.value("index")
+    if 0 in index.shape:  # it may have other dimensions
+        return filled(operation, index.shape, 0)
     if not own.shape or not index.shape:
         flat = builder.reshape(own, (1,)) if not own.shape else own
         found = gathered_elements(builder, flat, builder.reshape(index, index.shape or (1,)), 0, wraps=False)

@@ -6,10 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
+import numpy as np
 import torch
 
 from tc.base.types import ScalarType
 from tc.graph.ir.values import Value
+from tc.graph.operators.indexed import written
 from tc.graph.operators.joining import concatenated
 from tc.graph.operators.matrices import tiled, triangle
 from tc.graph.operators.neural.images import columns_to_image, image_to_columns
@@ -27,11 +29,14 @@ from tc.graph.operators.patches import (
     with_slice,
 )
 from tc.graph.operators.pointwise import cast, pointwise
+from tc.graph.operators.reductions import reduced
 from tc.torch.aten.views import bounds, sliced
 from tc.torch.fx.operation import Operation, Rule, Rules, UnclaimedError, extents
 from tc.torch.fx.types import array_as
 
 aten: Final = torch.ops.aten
+# So many places are kept as constants.
+_MOST_PLACES: Final = 1 << 20
 
 
 def _flipped(operation: Operation) -> Value:
@@ -110,18 +115,14 @@ def _unfolded(operation: Operation) -> Value:
     own, axis = operation.value("self"), operation.axis("dimension")
     size, step = operation.integer("size"), operation.integer("step")
     if not own.shape:
-        return (
-            operation.builder.reshape(own, (size,))
-            if size == 1
-            else sliced(operation, operation.builder.reshape(own, (1,)), 0, 0, 1, size)
-        )
+        return sliced(operation, operation.builder.reshape(own, (1,)), 0, 0, 1, size)
     return windows_along(operation.builder, own, axis, size, step, (extents(own)[axis] - size) // step + 1)
 
 
 def _unfold_gradient(operation: Operation) -> Value:
     gradient, shape = operation.value("grad_in"), operation.integers("input_sizes")
     if not shape:
-        raise UnclaimedError("gives a tensor without dimensions")
+        return reduced(operation.builder, "unfold_gradient", gradient, [0], keep=False)  # of one element, or of none
     axis = operation.integer("dim") % len(shape)
     return windows_summed(operation.builder, gradient, axis, operation.integer("step"), shape[axis])
 
@@ -144,17 +145,36 @@ def _padded(operation: Operation) -> Value:
 def _padding(mode: str) -> Rule:
     def rule(operation: Operation) -> Value:
         own = operation.value("self")
-        return padded(operation.builder, own, *_pads(operation, len(own.shape)), mode)
+        only, *pads = _edges(operation, extents(own))
+        for axis, place in only.items():
+            own = sliced(operation, own, axis, place, 1, 1)
+        return padded(operation.builder, own, *pads, mode)
 
     return rule
 
 
 def _padding_gradient(mode: str) -> Rule:
     def rule(operation: Operation) -> Value:
-        gradient = operation.value("grad_output")
-        return padded_gradient(operation.builder, gradient, *_pads(operation, len(gradient.shape)), mode)
+        shape, builder = extents(operation.value("self")), operation.builder
+        only, *pads = _edges(operation, shape)
+        found = padded_gradient(builder, operation.value("grad_output"), *pads, mode)
+        before = [only.get(axis, 0) for axis in range(len(shape))]
+        after = [shape[axis] - 1 - place if axis in only else 0 for axis, place in enumerate(before)]
+        return padded(builder, found, before, after)
 
     return rule
+
+
+def _edges(operation: Operation, shape: Sequence[int]) -> tuple[dict[int, int], list[int], list[int]]:
+    """The only element, by axis, of those that are cropped to nothing; and the padding before and after each axis."""
+    before, after = _pads(operation, len(shape))
+    only: dict[int, int] = {}
+    for axis, extent in enumerate(shape):
+        left = extent + min(before[axis], 0) + min(after[axis], 0)
+        if left <= 0 < extent:
+            only[axis] = extent - 1 if before[axis] < 0 else 0
+            before[axis], after[axis] = 0, extent + before[axis] + after[axis] - 1
+    return only, before, after
 
 
 def _image_windows(operation: Operation, spatial: Sequence[int]) -> tuple[Windows, list[int]]:
@@ -186,17 +206,34 @@ def _image(operation: Operation) -> Value:
     return builder.reshape(found, found.shape[3 - len(own.shape) :])
 
 
-def _strided(operation: Operation) -> Value:
-    own, size, strides = operation.value("self"), operation.integers("size"), operation.integers("stride")
+def _strides(operation: Operation) -> tuple[list[int], list[int], int]:
+    """Which elements of memory are looked at; UnclaimedError where these are not those of ``self``."""
+    size, strides = operation.integers("size"), operation.integers("stride")
     first = operation.integer("storage_offset") if operation.has("storage_offset") else 0
     given = operation.node.args[0]
     assert isinstance(given, torch.fx.Node)
     traced = given.meta["val"]
     reach = first + sum(stride * (extent - 1) for stride, extent in zip(strides, size, strict=True))
-    total = math.prod(extents(own))
+    total = math.prod(extents(operation.value("self")))
     if not traced.is_contiguous() or traced.storage_offset() != 0 or (0 not in size and reach >= total):
         raise UnclaimedError("looks at memory that is not all its operand's")
-    return strided(operation.builder, tensor_of_one(operation.builder, own), size, strides, first)
+    return size, strides, first
+
+
+def _strided(operation: Operation) -> Value:
+    return strided(operation.builder, tensor_of_one(operation.builder, operation.value("self")), *_strides(operation))
+
+
+def _strided_scattered(operation: Operation) -> Value:
+    builder, own, updates = operation.builder, operation.value("self"), operation.value("src")
+    size, strides, first = _strides(operation)
+    if math.prod(size) > _MOST_PLACES:
+        raise UnclaimedError("writes to many elements by strides")
+    places = np.full(size, first, np.int64)
+    for axis, (extent, stride) in enumerate(zip(size, strides, strict=True)):
+        places += (np.arange(extent) * stride).reshape(-1, *[1] * (len(size) - 1 - axis))
+    flat = [tensor_of_one(builder, one) for one in (own, builder.constant(places, "places"), updates)]
+    return builder.reshape(written(builder, flat[0], [flat[1]], flat[2]), own.shape)
 
 
 def _masked_scatter(operation: Operation) -> Value:
@@ -238,6 +275,7 @@ RULES: Final[Rules] = {
     aten.col2im.default: _image,
     aten.as_strided.default: _strided,
     aten.as_strided_copy.default: _strided,
+    aten.as_strided_scatter.default: _strided_scattered,
     aten.masked_scatter.default: _masked_scatter,
     aten.masked_scatter_backward.default: _masked_scatter_gradient,
 }

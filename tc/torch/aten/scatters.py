@@ -46,6 +46,8 @@ def _scattered(
     target = operation.value("self") if own is None else own
     if target.type is ScalarType.BOOL and reduction in ("add", "mul"):
         raise UnclaimedError("adds or multiplies truth values")
+    if 0 in index.shape:  # it may have other dimensions
+        return target
     flat = [one if one.shape else builder.reshape(one, (1,)) for one in (target, index, updates)]
     first = builder.slice(flat[2], [0] * len(flat[1].shape), [1] * len(flat[1].shape), flat[1].shape)
     found = scattered_elements(builder, flat[0], flat[1], first, operation.axis("dim"), reduction, wraps=False)

@@ -8,7 +8,7 @@ from typing import Final
 
 import torch
 
-from tc.graph.ir.values import Value, contiguous
+from tc.graph.ir.values import Value
 from tc.graph.operators.joining import concatenated
 from tc.torch.fx.operation import Operation, Rules, UnclaimedError, extents
 
@@ -87,6 +87,13 @@ def bounds(operation: Operation, extent: int) -> tuple[int, int]:
     return found, max(found, slice(start, end).indices(extent)[1])
 
 
+def _narrowed(operation: Operation) -> Value:
+    own, axis = operation.value("self"), operation.axis("dim")
+    start = operation.integer("start")
+    first = start + extents(own)[axis] if start < 0 else start
+    return sliced(operation, own, axis, first, 1, operation.integer("length"))
+
+
 def _selected(operation: Operation) -> Value:
     own, axis = operation.value("self"), operation.axis("dim")
     place = operation.integer("index") % extents(own)[axis]
@@ -131,33 +138,38 @@ def _stacked(operation: Operation) -> Value:
     return concatenated(operation.builder, raised, axis) if len(raised) > 1 else raised[0]
 
 
-def _strided(operation: Operation) -> Value:
-    """Only where it says what is there already."""
-    own, size = operation.value("self"), tuple(operation.integers("size"))
-    if tuple(operation.integers("stride")) != contiguous(size) or (operation["storage_offset"] or 0) != 0:
-        raise UnclaimedError("looks at memory by strides")
-    if math.prod(size) != math.prod(extents(own)):
-        raise UnclaimedError("looks at memory by strides")
-    return operation.builder.reshape(own, size)
-
-
 RULES: Final[Rules] = {
     aten.view.default: _reshaped,
+    aten.view_copy.default: _reshaped,
     aten._unsafe_view.default: _reshaped,
     aten.reshape.default: _reshaped,
     aten.permute.default: _permuted,
+    aten.permute_copy.default: _permuted,
     aten.transpose.int: _transposed,
+    aten.transpose_copy.int: _transposed,
     aten.t.default: _transposed,
+    aten.t_copy.default: _transposed,
     aten.expand.default: _expanded,
+    aten.expand_copy.default: _expanded,
     aten.squeeze.default: _squeezed,
+    aten.squeeze_copy.default: _squeezed,
     aten.squeeze.dim: _squeezed,
+    aten.squeeze_copy.dim: _squeezed,
     aten.squeeze.dims: _squeezed,
+    aten.squeeze_copy.dims: _squeezed,
     aten.unsqueeze.default: _unsqueezed,
+    aten.unsqueeze_copy.default: _unsqueezed,
     aten.slice.Tensor: _slice,
+    aten.slice_copy.Tensor: _slice,
+    aten.narrow_copy.default: _narrowed,
     aten.select.int: _selected,
+    aten.select_copy.int: _selected,
     aten.split_with_sizes.default: _split,
+    aten.split_with_sizes_copy.default: _split,
     aten.split.Tensor: _split,
+    aten.split_copy.Tensor: _split,
     aten.unbind.int: _unbound,
+    aten.unbind_copy.int: _unbound,
     aten.cat.default: _joined,
     aten.stack.default: _stacked,
 }
