@@ -24,7 +24,7 @@ def test_queries_keys_and_values(causal: bool) -> None:
 def test_gradients_of_kernels() -> None:
     q, k, v = (random(2, 3, 9, 8, learned=True) for _ in range(3))
     report = agrees(lambda q, k, v: attention(q, k, v, is_causal=True), q, k, v, kernels=True)
-    assert [sum(len(e.kernels) for one in part.compiled for e in one.executions) for part in report.parts] == [1, 1]
+    assert [dict(part.counts) for part in report.parts] == [{}, {}]
 
 
 def test_masks() -> None:
@@ -56,4 +56,4 @@ def test_weights_that_are_dropped_are_pytorchs() -> None:
     q = random(1, 2, 3, 4)
     operator = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
     name = "aten._scaled_dot_product_flash_attention_for_cpu.default"
-    assert refused(lambda q: operator(q, q, q, 0.5)[0], q) == {name: "drops weights at random"}
+    assert refused(lambda q: operator(q, q, q, 0.5)[0], q)[name] == "drops weights at random"
