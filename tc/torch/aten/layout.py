@@ -145,10 +145,10 @@ def _padded(operation: Operation) -> Value:
 def _padding(mode: str) -> Rule:
     def rule(operation: Operation) -> Value:
         own = operation.value("self")
-        only, *pads = _edges(operation, extents(own))
+        only, first, last = _edges(operation, extents(own))
         for axis, place in only.items():
             own = sliced(operation, own, axis, place, 1, 1)
-        return padded(operation.builder, own, *pads, mode)
+        return padded(operation.builder, own, first, last, mode)
 
     return rule
 
@@ -156,8 +156,8 @@ def _padding(mode: str) -> Rule:
 def _padding_gradient(mode: str) -> Rule:
     def rule(operation: Operation) -> Value:
         shape, builder = extents(operation.value("self")), operation.builder
-        only, *pads = _edges(operation, shape)
-        found = padded_gradient(builder, operation.value("grad_output"), *pads, mode)
+        only, first, last = _edges(operation, shape)
+        found = padded_gradient(builder, operation.value("grad_output"), first, last, mode)
         before = [only.get(axis, 0) for axis in range(len(shape))]
         after = [shape[axis] - 1 - place if axis in only else 0 for axis, place in enumerate(before)]
         return padded(builder, found, before, after)
