@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+import numpy as np
 import torch
 from torch._decomp import core_aten_decompositions
 
@@ -64,8 +65,9 @@ def _dropout_gradient(grad_output: torch.Tensor, mask: torch.Tensor, scale: floa
 
 
 def _scale(like: torch.Tensor, kept: float) -> torch.Tensor:
-    """What elements that are kept are multiplied by, rounded to their type."""
-    return torch.ones((), dtype=like.dtype, device=like.device).div(kept)
+    """What elements that are kept are multiplied by, rounded to their type; halves are divided in float32."""
+    number = 1 / kept if like.dtype is torch.float64 else float(np.float32(1) / np.float32(kept))
+    return torch.full((), number, dtype=like.dtype, device=like.device)
 
 
 def _random_relu_gradient(

@@ -103,4 +103,4 @@ def _chosen(builder: Builder, indices: Sequence[Value | None]) -> tuple[dict[int
 def _place(axes: Sequence[int]) -> int:
     """Before how many of the other dimensions those of the indices come."""
     neighbours = all(axis == axes[0] + at for at, axis in enumerate(axes))
-    return axes[0] if neighbours else 0
+    return axes[0] if axes and neighbours else 0

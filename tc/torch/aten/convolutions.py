@@ -11,7 +11,7 @@ from tc.graph.ir.values import Value
 from tc.graph.operators.neural.convolution import convolution, transposed_convolution, weight_gradient
 from tc.graph.operators.neural.windows import Window, Windows, explicit_window, span, spatial_sizes
 from tc.graph.operators.reductions import reduced
-from tc.torch.fx.operation import Operation, Rules, UnclaimedError, extents
+from tc.torch.fx.operation import Operation, Rules, extents
 
 aten: Final = torch.ops.aten
 
@@ -26,8 +26,6 @@ def _windows(operation: Operation, counts: Sequence[int]) -> Windows:
     """The windows of a convolution with the weights, so many of them along each axis."""
     kernel = extents(operation.value("weight"))[2:]
     rank = len(kernel)
-    if not 1 <= rank <= 3 or len(counts) != rank:
-        raise UnclaimedError(f"convolves {rank} dimensions")
     given = (per_axis(operation, name, rank) for name in ("stride", "dilation", "padding"))
     found = []
     for size, count, extent, stride, dilation, before in zip(spatial_sizes(rank), counts, kernel, *given, strict=True):

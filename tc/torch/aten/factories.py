@@ -22,8 +22,6 @@ _MOST_KEPT: Final = 1 << 16
 
 def filled(operation: Operation, shape: Shape, number: Any, type: ScalarType | None = None) -> Value:
     """A tensor with all elements equal, which share their memory; ``type``: that of the result by default."""
-    if not isinstance(number, bool | int | float):
-        raise UnclaimedError(f"takes {number!r} as a number")
     constant = operation.builder.constant(array_as(number, operation.type if type is None else type), "number")
     return operation.builder.expand(constant, shape)
 
@@ -57,6 +55,9 @@ def _scalar(operation: Operation) -> Value:
 
 def _range(operation: Operation) -> Value:
     start, end, step = (operation.number(name) for name in ("start", "end", "step"))
+    if not operation.type.is_floating:
+        start, end, step = int(start), int(end), int(step)
+        return counted(operation, start, step, max(-((start - end) // step), 0))
     return counted(operation, start, step, max(math.ceil((end - start) / step), 0))
 
 
@@ -70,8 +71,6 @@ def counted(operation: Operation, start: float, step: float, count: int) -> Valu
     if count <= _MOST_KEPT:
         return operation.builder.constant(array_as(start + step * np.arange(count), type), "range")
     wide = ScalarType.FLOAT64 if type.is_floating else ScalarType.INT64
-    if not type.is_floating and not all(isinstance(number, int) for number in (start, step)):
-        raise UnclaimedError("counts integers by other numbers")
     value = f"{literal(start, wide)} + {literal(step, wide)} * i"
     return operation.one(definition("range", [], ["Y"], [f"Y(i) = {type}({value}) where i in 0:{count}"]))
 

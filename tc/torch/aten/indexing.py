@@ -18,8 +18,6 @@ aten: Final = torch.ops.aten
 def indices_of(operation: Operation) -> list[Value | None]:
     """The indices by dimension; UnclaimedError for flags, which choose as many elements as they say."""
     found = operation["indices"]
-    if not any(isinstance(index, Value) for index in found):
-        raise UnclaimedError("has no index")
     if any(isinstance(index, Value) and not index.type.is_integer for index in found):
         raise UnclaimedError("has a result whose shape depends on data")
     return list(found)

@@ -19,10 +19,7 @@ aten: Final = torch.ops.aten
 
 def _batched(operation: Operation, value: Value, rank: int) -> Value:
     """The tensor as (N, C, ...), with that many axes behind."""
-    more = rank + 2 - len(value.shape)
-    if more not in (0, 1):
-        raise UnclaimedError(f"pools {len(value.shape)} dimensions")
-    return operation.builder.reshape(value, (*[1] * more, *value.shape))
+    return operation.builder.reshape(value, (*[1] * (rank + 2 - len(value.shape)), *value.shape))
 
 
 def _like(operation: Operation, found: Value, rank: int) -> Value:
