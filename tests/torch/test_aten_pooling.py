@@ -1,0 +1,71 @@
+"""Pools of ATen and their gradients: windows that leave the image, NaN, ties, places."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch.nn import functional
+
+from tests.torch.agreement import agrees, random, refused
+
+INF, NAN = float("inf"), float("nan")
+WINDOWS = [(3, 2, 1, 1, False), (2, 2, 0, 1, True), (3, 1, 1, 2, False), (4, 3, 2, 1, True)]
+
+
+def irregular(*shape: int) -> torch.Tensor:
+    """Numbers of which some are NaN or infinite, and some are equal."""
+    x, kind = torch.randint(-3, 4, shape).float(), torch.rand(shape)
+    x[kind < 0.1], x[kind > 0.9] = NAN, -INF
+    return x
+
+
+@pytest.mark.parametrize(("kernel", "stride", "padding", "dilation", "up"), WINDOWS)
+def test_max_pools_with_places(kernel: int, stride: int, padding: int, dilation: int, up: bool) -> None:
+    def pool(rank: int) -> Callable[[torch.Tensor], object]:
+        own = getattr(functional, f"max_pool{rank}d")
+        return lambda x: own(x, kernel, stride, padding, dilation, up, return_indices=True)
+
+    agrees(pool(1), irregular(2, 3, 17))
+    agrees(pool(2), irregular(2, 2, 9, 11))
+    agrees(pool(3), irregular(2, 7, 8, 9))
+    agrees(pool(2), torch.full((1, 1, 9, 11), -INF))
+    agrees(lambda x: functional.max_pool2d(x, kernel, stride, padding, dilation, up), random(2, 9, 11, learned=True))
+
+
+@pytest.mark.parametrize(("kernel", "stride", "padding", "dilation", "up"), [own for own in WINDOWS if own[3] == 1])
+@pytest.mark.parametrize("counted", [True, False])
+def test_average_pools(kernel: int, stride: int, padding: int, dilation: int, up: bool, counted: bool) -> None:
+    del dilation
+    agrees(lambda x: functional.avg_pool1d(x, kernel, stride, padding, up, counted), random(2, 3, 13, learned=True))
+    agrees(lambda x: functional.avg_pool2d(x, kernel, stride, padding, up, counted), random(2, 2, 9, 8, learned=True))
+    agrees(lambda x: functional.avg_pool3d(x, kernel, stride, padding, up, counted), random(2, 7, 8, 6, learned=True))
+    agrees(lambda x: functional.avg_pool2d(x, kernel, stride, padding, up, counted, 7), random(2, 9, 8, learned=True))
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (1, 1), (7, 2), (6, 3)])
+def test_pools_to_a_shape(shape: tuple[int, int]) -> None:
+    agrees(lambda x: functional.adaptive_avg_pool2d(x, shape), random(2, 3, 7, 10, learned=True))
+    agrees(lambda x: functional.adaptive_max_pool2d(x, shape), random(2, 3, 7, 10, learned=True))
+    agrees(lambda x: functional.adaptive_max_pool2d(x, shape, return_indices=True), irregular(2, 3, 7, 10))
+
+
+def test_layouts_types_and_empty_batches() -> None:
+    last = random(2, 3, 9, 9).to(memory_format=torch.channels_last)
+    agrees(lambda x: [*functional.max_pool2d(x, 3, 2, return_indices=True), functional.avg_pool2d(x, 3)], last)
+    agrees(lambda x: functional.max_pool2d(x, 3, 2, 1), random(2, 3, 9, 9, dtype=torch.int64))
+    agrees(lambda x: functional.max_pool2d(x, 3, 2, 1), random(0, 3, 9, 9, learned=True))
+    agrees(lambda x: functional.avg_pool2d(x, 3, 2, 1), random(2, 9, 9, dtype=torch.bfloat16), rtol=1e-2)
+
+
+def test_kernels_of_pools() -> None:
+    def pools(x: torch.Tensor) -> list[torch.Tensor]:
+        return [functional.max_pool2d(x, 3, 2, 1), functional.avg_pool2d(x, 2), functional.adaptive_avg_pool2d(x, 4)]
+
+    agrees(pools, random(2, 3, 9, 10, learned=True), kernels=True)
+
+
+def test_axes_without_elements_are_left() -> None:
+    found = refused(lambda x: functional.adaptive_avg_pool2d(x, (0, 2)), random(2, 3, 4, 4))
+    assert found == {"aten._adaptive_avg_pool2d.default": "pools axes without elements"}
