@@ -47,18 +47,16 @@ def agrees(
     torch._dynamo.reset()
     report = Report()
     compiled = torch.compile(function, backend=functools.partial(backend, report=report), dynamic=False)
-    wanted = function(*inputs)
-    theirs = tensors(wanted)
     close = functools.partial(torch.testing.assert_close, rtol=rtol, atol=atol, equal_nan=True)
+    learned = [own for own in (*tensors(inputs), *_parameters(function)) if own.requires_grad]
+    wanted = function(*inputs)
+    weights = [torch.randn_like(one) for one in tensors(wanted) if one.requires_grad]
+    gradients = _gradients(wanted, learned, weights)  # before a second call changes what modules hold
     with nullcontext() if kernels else mock.patch("tc.torch.compiled.Execution", _Oracle):
         found = compiled(*inputs)
         close(found, wanted)
-        ours = tensors(found)
-        assert [_strides(one) for one in ours] == [_strides(one) for one in theirs]
-        learned = [own for own in (*tensors(inputs), *_parameters(function)) if own.requires_grad]
-        if learned and any(one.requires_grad for one in theirs):
-            weights = [torch.randn_like(one) for one in theirs if one.requires_grad]
-            close(*(_gradients(own, learned, weights) for own in (ours, theirs)))
+        assert [_strides(one) for one in tensors(found)] == [_strides(one) for one in tensors(wanted)]
+        close(_gradients(found, learned, weights), gradients)
     counts = {name for part in report.parts for name in part.counts}
     assert (counts, [part.failures for part in report.parts if part.failures]) == (set(left), [])
     return report
@@ -92,9 +90,9 @@ def _strides(tensor: torch.Tensor) -> tuple[int, ...]:
     return tensor.stride() if tensor.numel() > 1 else ()
 
 
-def _gradients(results: Tensors, learned: Tensors, weights: Tensors) -> Any:
-    own = [one for one in results if one.requires_grad]
-    return torch.autograd.grad(own, learned, weights, allow_unused=True)
+def _gradients(results: Any, learned: Tensors, weights: Tensors) -> tuple[torch.Tensor | None, ...]:
+    own = [one for one in tensors(results) if one.requires_grad]
+    return torch.autograd.grad(own, learned, weights, allow_unused=True) if own and learned else ()
 
 
 def _parameters(function: Callable[..., Any]) -> Tensors:

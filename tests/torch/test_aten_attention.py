@@ -21,8 +21,11 @@ def test_queries_keys_and_values(causal: bool) -> None:
         agrees(function, q, k, v, kernels=causal)
 
 
-def test_gradients_of_kernels() -> None:
+@pytest.mark.parametrize("by_position", [False, True])
+def test_each_direction_is_one_kernel_that_writes_the_layout_of_its_results(by_position: bool) -> None:
     q, k, v = (random(2, 3, 9, 8, learned=True) for _ in range(3))
+    if by_position:
+        q, k, v = (random(2, 9, 3, 8).transpose(1, 2).requires_grad_() for _ in range(3))
     report = agrees(lambda q, k, v: attention(q, k, v, is_causal=True), q, k, v, kernels=True)
     assert [dict(part.counts) for part in report.parts] == [{}, {}]
 

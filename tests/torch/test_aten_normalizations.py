@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 
+from tc.torch.backend import backend
 from tests.torch.agreement import agrees, random
 
 F = torch.nn.functional
@@ -54,7 +55,7 @@ def test_batches(shape: tuple[int, ...]) -> None:
 def test_running_statistics_move_as_pytorchs_do() -> None:
     theirs = torch.nn.BatchNorm1d(3, momentum=0.3)
     ours = torch.nn.BatchNorm1d(3, momentum=0.3)
-    compiled = torch.compile(ours, backend="tc")
+    compiled = torch.compile(ours, backend=backend)
     for _ in range(3):
         x = random(5, 3, 4) * 3 + 1
         torch.testing.assert_close(compiled(x), theirs(x))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.torch.agreement import agrees, random
+from tests.torch.agreement import agrees, random, refused
 
 INF, NAN = float("inf"), float("nan")
 
@@ -86,3 +86,9 @@ def test_sets_without_points() -> None:
     agrees(torch.cdist, torch.empty(0, 3, 5, requires_grad=True), torch.empty(2, 5, requires_grad=True))
     agrees(torch.cdist, torch.empty(3, 5, requires_grad=True), torch.empty(0, 2, 5, requires_grad=True))
     agrees(torch.cdist, torch.empty(3, 0, requires_grad=True), torch.empty(2, 0, requires_grad=True))
+
+
+def test_what_pytorch_does_not_compute_is_left_to_it() -> None:
+    truths, halves = random(3, 3, dtype=torch.bool), random(3, 3, dtype=torch.float16)
+    assert refused(torch.mm, truths, truths) == {"aten.mm.default": "multiplies truth values"}
+    assert refused(torch.pdist, halves) == {"aten._pdist_forward.default": "computes distances of halves"}

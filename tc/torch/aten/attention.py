@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 import torch
@@ -20,9 +21,14 @@ def _attention(operation: Operation) -> Sequence[Value | None]:
     query, key, value = (operation.value(name) for name in ("query", "key", "value"))
     mask = operation.optional("attn_mask")
     extras = {} if mask is None else {"mask": mask}
-    wants = operation.wants(1)
-    result, *normal = attention(operation.builder, _how(operation, normal=wants), query, key, value, extras)
-    return [result, *(normal if wants else [None])]
+    builder = operation.builder
+    # The result lies in memory as queries do, so that nothing is copied.
+    layout: torch.Tensor = operation.node.meta["val"][0]
+    by_position = bool(layout.stride(2) > layout.stride(1))
+    how = replace(_how(operation), by_position=by_position, normal=operation.wants(1))
+    result, *normal = attention(builder, how, query, key, value, extras)
+    result = builder.permute(result, (0, 2, 1, 3)) if by_position else result
+    return [result, *(normal if how.normal else [None])]
 
 
 def _gradient(operation: Operation) -> Sequence[Value | None]:
@@ -32,12 +38,12 @@ def _gradient(operation: Operation) -> Sequence[Value | None]:
     return attention_gradient(operation.builder, _how(operation), operands, operation.optional("attn_mask"))
 
 
-def _how(operation: Operation, *, normal: bool = False) -> Attention:
+def _how(operation: Operation) -> Attention:
     if operation.number("dropout_p"):
         raise UnclaimedError("drops weights at random")
     scale = float(operation.number("scale")) if operation.has("scale") else None
     causal, kind = bool(operation["is_causal"]), computation_type(operation.value("query").type)
-    return Attention(scale=scale, causal=causal, kind=kind, normal=normal)
+    return Attention(scale=scale, causal=causal, kind=kind)
 
 
 RULES: Final[Rules] = {

@@ -37,7 +37,7 @@ class AttendedGradient:
     masked: bool
 
     def text(self, operands: Sequence[Value]) -> str:
-        """The definition, whose results are ``d_query``, ``d_key`` and ``d_value``."""
+        """The definition, whose results ``d_query``, ``d_key`` and ``d_value`` have positions before heads."""
         how, type = self.how, operands[0].type
         given = dict(zip((*_EXTENTS, *(("mask",) if self.masked else ())), operands, strict=True))
         mask = mask_of(given, how)
@@ -51,12 +51,12 @@ class AttendedGradient:
             f"{access('product', SCORE)} +=! query(b, g, r, l, e) * key(b, g, s, e)",
             f"{logit} = {logit_of(how, given, mask, type)}",
             f"{weight} = {unseen} ? 0 : exp({logit} - {access('normal', ROW)})",
-            *_summed(type, "d_value(b, g, s, f)", f"{weight} * d_result(b, g, r, l, f)"),
+            *_summed(type, "d_value(b, s, g, f)", f"{weight} * d_result(b, g, r, l, f)"),
             f"{access('own', ROW)} +=! d_result(b, g, r, l, f) * result(b, g, r, l, f)",
             f"{d_weight} +=! d_result(b, g, r, l, f) * value(b, g, s, f)",
             f"{slope} = {weight} * ({d_weight} - {access('own', ROW)}) * {factor_of(how)}",
-            *_summed(type, "d_query(b, g, r, l, e)", f"{slope} * key(b, g, s, e)"),
-            *_summed(type, "d_key(b, g, s, e)", f"{slope} * query(b, g, r, l, e)"),
+            *_summed(type, "d_query(b, l, g, r, e)", f"{slope} * key(b, g, s, e)"),
+            *_summed(type, "d_key(b, s, g, e)", f"{slope} * query(b, g, r, l, e)"),
         ]
         return definition("attention_gradient", parameters, ["d_query", "d_key", "d_value"], statements)
 
@@ -69,7 +69,7 @@ def attention_gradient(
 ) -> tuple[Value, ...]:
     """The results of ``AttendedGradient`` for queries, keys, values, result, logarithms and gradient of the result.
 
-    Queries have the shape (B,H,L,E), and some of their heads in a row share those of keys.
+    They are views of what has positions before heads, as PyTorch's are.  Queries have the shape (B,H,L,E), and some of their heads in a row share those of keys.
     """
     query, key, value, result, normal, adjoint = operands
     heads, groups = (number(one.shape[1], "the number of heads") for one in (query, key))
@@ -81,7 +81,9 @@ def attention_gradient(
         given.append(split_heads(builder, mask, shared))
     operator = AttendedGradient(how, mask is not None)
     d_query, *others = builder.call(operator.text(tuple(given)), *given, operator=operator)
-    return (builder.reshape(d_query, query.shape), *others)
+    batch, rows, size = query.shape[0], query.shape[2], query.shape[3]
+    found = (builder.reshape(d_query, (batch, rows, heads, size)), *others)
+    return tuple(builder.permute(one, (0, 2, 1, 3)) for one in found)
 
 
 def _summed(type: ScalarType, result: str, term: str) -> list[str]:

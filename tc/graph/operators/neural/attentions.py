@@ -89,7 +89,7 @@ class Attended:
             statements.append(f"{access('Z', SCORE)} = {type}({_stage(how, how.shown, type)})")
         if how.normal:
             results.append("N")
-            statements.append(f"{access('N', ROW)} = {how.kind}({access('base', ROW)} + log({access('total', ROW)}))")
+            statements.append(f"N(b, l, g, r) = {how.kind}({access('base', ROW)} + log({access('total', ROW)}))")
         return definition("attention", parameters, results, statements)
 
 
@@ -109,7 +109,7 @@ def attention(
     result, *rest = builder.call(operator.text(operands), *operands, operator=operator)
     batch, rows, size = query.shape[0], query.shape[2], result.shape[-1]
     if how.normal:
-        rest[-1] = builder.reshape(rest[-1], (batch, heads, rows))
+        rest[-1] = builder.permute(builder.reshape(rest[-1], (batch, rows, heads)), (0, 2, 1))
     if how.shown is not None:
         at = -2 if how.normal else -1
         rest[at] = builder.reshape(rest[at], (batch, heads, rows, rest[at].shape[-1]))
