@@ -69,7 +69,8 @@ def attention_gradient(
 ) -> tuple[Value, ...]:
     """The results of ``AttendedGradient`` for queries, keys, values, result, logarithms and gradient of the result.
 
-    They are views of what has positions before heads, as PyTorch's are.  Queries have the shape (B,H,L,E), and some of their heads in a row share those of keys.
+    They are views of what has positions before heads, as PyTorch's are.  Queries have the shape (B,H,L,E), and some of
+    their heads in a row share those of keys.
     """
     query, key, value, result, normal, adjoint = operands
     heads, groups = (number(one.shape[1], "the number of heads") for one in (query, key))
