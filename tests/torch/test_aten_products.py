@@ -63,6 +63,12 @@ def test_layers() -> None:
     agrees(torch.nn.Bilinear(3, 4, 2), random(5, 3, learned=True), random(5, 4))
 
 
+def test_what_is_saved_may_be_called_as_a_view_of_another_input_is() -> None:
+    a, b, c = (random(*shape, learned=True) for shape in ((3, 4), (4, 5), (5, 2)))
+    agrees(lambda a, b, c: torch.linalg.multi_dot([a, b, c]), a, b, c)
+    agrees(lambda a, b, c: torch.linalg.multi_dot([a, b, c]), *(one.detach().mT.contiguous().mT for one in (a, b, c)))
+
+
 def test_empty_products() -> None:
     agrees(lambda a, b: [a @ b, b.mT @ a.mT], random(3, 0), random(0, 4))
     agrees(lambda a, b: a @ b, random(0, 3), random(3, 4))

@@ -103,7 +103,7 @@ class _Importer:
         if given.dtype not in TYPES:
             raise UnclaimedError(f"takes {given.dtype}")
         shape = tuple(given.shape[axis] for axis in given.order)
-        value = self.builder.input(node.name, TYPES[given.dtype], shape)
+        value = self.builder.input(self.builder.fresh(node.name), TYPES[given.dtype], shape)
         back = tuple(given.order.index(axis) for axis in range(len(shape)))
         self.held[node] = self.builder.permute(value, back)
         return value.name
