@@ -12,9 +12,8 @@ from tc.graph.settings import Settings
 
 
 class Fallback(Enum):
-    """When PyTorch's own kernels run: wherever they are quicker by record, where ours do not exist, or never."""
+    """When PyTorch's own kernels run: where there is no rule, or never."""
 
-    MEASURED = "measured"
     UNSUPPORTED = "unsupported"
     NEVER = "never"
 

@@ -115,12 +115,21 @@ def test_command_lines_that_ask_for_what_there_is_not(
     assert message in capsys.readouterr().err
 
 
-def test_a_file_of_options_that_is_none_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("winner", "message"),
+    [
+        ({"options": {}}, "Winners.cases.tmm lacks bound, budget, default_seconds, failures"),
+        ({"options": 3}, "Winners.cases.tmm.options must be a dict, got 3"),
+    ],
+)
+def test_a_file_of_options_that_is_none_is_named(
+    winner: dict[str, object], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "options.json"
-    path.write_text(json.dumps({"cases": {"tmm": {"options": 3}}}), encoding="utf-8")
+    path.write_text(json.dumps({"cases": {"tmm": winner}}), encoding="utf-8")
     with pytest.raises(SystemExit):
         main(["--kernels", "tmm", "--options", str(path)])
-    assert "Winners.cases.tmm lacks bound, budget, default_seconds, failures" in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 @pytest.mark.slow

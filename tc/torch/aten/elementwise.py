@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import torch
 
-from tc.base.types import ScalarType
+from tc.base.types import ScalarType, computation_type
 from tc.graph.ir.values import Value
 from tc.graph.operators.pointwise import cast, pointwise
 from tc.graph.operators.texts import literal
@@ -17,11 +17,21 @@ from tc.torch.fx.types import TYPES
 aten: Final = torch.ops.aten
 
 
-def formula(operation: Operation, name: str, expression: str, operands: Sequence[object], type: ScalarType) -> Value:
+def formula(
+    operation: Operation,
+    name: str,
+    expression: str,
+    operands: Sequence[object],
+    type: ScalarType,
+    *,
+    rounded: bool = False,
+) -> Value:
     """A formula of tensors and scalars, which are computed in a type and cast to that of the result.
 
-    A number becomes a literal of the type; a formula of numbers alone is a constant.
+    A number becomes a literal of the type in which halves are computed, as PyTorch's arithmetic has it; ``rounded``: of
+    the type itself, as its comparisons have it.
     """
+    literals = type if rounded else computation_type(type)
     values: list[Value] = []
     places: list[str] = []
     for operand in operands:
@@ -30,7 +40,7 @@ def formula(operation: Operation, name: str, expression: str, operands: Sequence
             places.append(f"{{{len(values)}}}" if operand.type is type else f"{type}({{{len(values)}}})")
             values.append(operand)
         elif isinstance(operand, bool | int | float):
-            places.append(literal(float(operand) if type.is_floating else int(operand), type))
+            places.append(literal(float(operand) if type.is_floating else int(operand), literals))
         else:
             raise UnclaimedError(f"takes {operand!r} as a number")
     if not values:
@@ -80,10 +90,8 @@ def _comparison(sign: str) -> Rule:
     """Compared in the type to which PyTorch promotes the operands."""
 
     def rule(operation: Operation) -> Value:
-        type = common_type(operation, ("self", "other"))
-        return formula(
-            operation, _short(operation), f"{{0}} {sign} {{1}}", [operation["self"], operation["other"]], type
-        )
+        type, operands = common_type(operation, ("self", "other")), [operation["self"], operation["other"]]
+        return formula(operation, _short(operation), f"{{0}} {sign} {{1}}", operands, type, rounded=True)
 
     return rule
 
@@ -107,7 +115,8 @@ def _sum(sign: str, swapped: bool = False) -> Rule:
             left, right = right, left
         first, second = "{0}", "{1}"
         if factor not in (None, 1):
-            scaled = literal(float(factor) if operation.type.is_floating else int(factor), operation.type)
+            wide = computation_type(operation.type)
+            scaled = literal(float(factor) if operation.type.is_floating else int(factor), wide)
             first, second = (f"{scaled} * {{0}}", second) if swapped else (first, f"{scaled} * {{1}}")
         if operation.type is ScalarType.BOOL:
             if sign == "-":
