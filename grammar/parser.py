@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 from typing import Final, Protocol
 
 from lark import Lark, Token
@@ -12,6 +11,7 @@ from lark.exceptions import UnexpectedInput, UnexpectedToken
 from tc.base.errors import ParseError
 from tc.grammar.syntax import Text
 from tc.grammar.syntax_builder import MAXIMUM_DEPTH, Builder, RefusedError, span_of, too_deep
+from tc.grammar.tables import parser
 
 _END: Final = "$END"
 
@@ -22,8 +22,7 @@ _MAXIMUM_STACK: Final = 5 * MAXIMUM_DEPTH + 50
 
 @cache
 def _parser() -> Lark:
-    grammar = Path(__file__).with_name("tc.lark").read_text(encoding="utf-8")
-    return Lark(grammar, parser="lalr", lexer="contextual", transformer=Builder(), maybe_placeholders=False)
+    return parser(Builder())
 
 
 def parse(text: str) -> Text:

@@ -15,7 +15,7 @@ from tc.base.source_hash import source_files, source_hash
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = {"tc": "tc", "grammar": "tc/grammar", "tuner": "tc/tuner", "cache": "tc/cache"}
-SUFFIXES = {".py", ".lark", ".h", ".c", ".cu"}
+SUFFIXES = {".py", ".lark", ".json", ".h", ".c", ".cu"}
 
 PROGRAM = """
 import numpy as np
