@@ -7,6 +7,8 @@ from pathlib import Path
 
 import lark
 import pytest
+from lark import Lark
+from lark.exceptions import UnexpectedInput
 
 from tc.grammar import parser as parsing
 from tc.grammar import tables
@@ -34,9 +36,36 @@ def test_both_parsers_take_the_same() -> None:
                 step.exhaust_lexer()
                 further: parsing._Steps = step
                 answers.append(further.accepts())
-            except lark.exceptions.UnexpectedInput as error:
+            except UnexpectedInput as error:
                 answers.append({str(error.pos_in_stream)})
         assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def def(float(for) in, where(N) distinct) -> (exists) { exists(for) = in(for) * 2.5 }",
+        "def f(float(N) in) -> (where) { where(in) = in(in) where in in 0:N, exists in(in), distinct in }",
+        "def f(float(N) A) -> (for, in) { for i in 0:N { for(i) = A(i) in = 2.f } where = !A(1) != 3e5 ? 0x1f : -1 }",
+        "def f(float(N) A) -> (B) { B(i) =! A(i) <=> gemm(A, B) <= 3 B(i) min=! 1.5.2 }",
+        "def f(float(N) A) -> (B) { B(i) += A(i) @ }",
+    ],
+)
+def test_tokens_are_those_of_larks_own_lexer(text: str) -> None:
+    plain = Lark(tables.GRAMMAR.read_text(encoding="utf-8"), parser="lalr", lexer="contextual")
+    for end in (len(text), len(text) // 2, 3):
+        assert _tokens(plain, text[:end]) == _tokens(tables.parser(None), text[:end])
+
+
+def _tokens(parser: Lark, text: str) -> list[tuple[object, ...]]:
+    """The tokens up to an error, and where that is."""
+    found: list[tuple[object, ...]] = []
+    steps = parser.parse_interactive(text)
+    try:
+        found += [(token.type, str(token), token.start_pos, token.line, token.column) for token in steps.iter_parse()]
+    except UnexpectedInput as error:
+        found.append((type(error), error.pos_in_stream, error.line, error.column))
+    return found
 
 
 def test_tables_of_another_grammar_are_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
