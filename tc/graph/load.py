@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
 
 from tc.base.errors import GraphError
 from tc.graph.files import ModelFile, ParsedModel
 from tc.graph.formats import is_text
+from tc.graph.kept.interface import KnownSource
 from tc.graph.kept.known import known
 from tc.graph.model import Model
 from tc.graph.settings import Settings
 
 if TYPE_CHECKING:
     from onnx import ModelProto
+
+_PLANNER: Final = "tc.graph.preparation"
 
 
 def load(
@@ -26,6 +30,8 @@ def load(
     GraphError for what is no model, and for one with operators that are not supported, which it names.
     """
     source, contents = known(_given(model))
+    if not isinstance(source, KnownSource):
+        import_module(_PLANNER)  # no plan of it is kept: the first call should not wait for imports, too
     return Model(source, Settings(target=target, libraries=libraries), contents)
 
 
