@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Set
-from fnmatch import translate
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Final
@@ -20,7 +19,10 @@ _LANES = "omp declare simd"
 
 @frozen
 class Section:
-    """A part of a header: the names that it defines (patterns with ``*``), those in it or made up there, its text."""
+    """A part of a header: the names that it defines, those in it or made up there, its text.
+
+    ``tc_max_*`` stands for all names that begin so, ``tc_atomic_*int32`` for those that also end so.
+    """
 
     provides: tuple[str, ...]
     uses: frozenset[str]
@@ -28,12 +30,12 @@ class Section:
 
     def defines(self, name: str) -> bool:
         """Whether the section defines a name."""
-        return _pattern(self.provides).fullmatch(name) is not None
+        return any(name == own or ("*" in own and _fits(name, own)) for own in self.provides)
 
 
-@cache
-def _pattern(provides: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile("|".join(map(translate, provides)))
+def _fits(name: str, pattern: str) -> bool:
+    first, _, last = pattern.partition("*")
+    return name.startswith(first) and name.endswith(last) and len(name) >= len(first) + len(last)
 
 
 @cache
@@ -80,4 +82,11 @@ def _defining(names: Iterable[str]) -> set[int]:
 
 @lru_cache(1 << 12)
 def _sections_with(name: str) -> tuple[int, ...]:
+    if not name.startswith(_beginnings()):  # so are most names in a source
+        return ()
     return tuple(number for number, section in enumerate(sections()) if section.defines(name))
+
+
+@cache
+def _beginnings() -> tuple[str, ...]:
+    return tuple(name.partition("*")[0] for section in sections() for name in section.provides)
