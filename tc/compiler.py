@@ -125,16 +125,21 @@ class Built:
 
 
 def build(
-    program: Specialization | Prepared, interface: Interface, options: Options, target: Target, settings: Environment
+    program: Specialization | Prepared,
+    interface: Interface,
+    options: Options,
+    target: Target,
+    settings: Environment,
+    meanwhile: Callable[[], None] | None = None,
 ) -> Built:
     """``translate``, and the source compiled for its target.
 
-    The compiler works while the loops that were printed are proven; the stage is what it takes from then on.
-    ``interface``: the definition's, before it was specialized.
+    The compiler works while the loops that were printed are proven, and ``meanwhile`` runs; the stage is what it takes
+    from then on.  ``interface``: the definition's, before it was specialized.
     DeviceError if there is no compiler for the target; CompileError with the compiler's log if it refuses the source.
     """
     with _printed(program, options, target) as printed:
-        return _built(printed, interface, target, settings)
+        return _built(printed, interface, target, settings, meanwhile)
 
 
 def build_once(
@@ -157,12 +162,20 @@ def build_once(
         return printed.source.digest, replace(found, asked=made.asked, options=made.options, decisions=made.decisions)
 
 
-def _built(printed: _Printed, interface: Interface, target: Target, settings: Environment) -> Built:
+def _built(
+    printed: _Printed,
+    interface: Interface,
+    target: Target,
+    settings: Environment,
+    meanwhile: Callable[[], None] | None = None,
+) -> Built:
     toolchain = _toolchain(target, settings)
     if isinstance(target, OpenClTarget):
         _require_opencl_room(printed.source)
     with toolchain.compiling(printed.source.text) as finished:
         compilation = printed.proven()
+        if meanwhile is not None:
+            meanwhile()
         binary, seconds = _timed(finished)
     executable = Executable(
         convention=compilation.convention(interface),

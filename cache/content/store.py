@@ -101,13 +101,24 @@ class Store:
 
     def add_variant(self, ingredients: Ingredients, variant: Variant, *, replace: bool = False) -> None:
         """Stores a variant with its kernel; ``replace``: also where there is one with the same options and threads."""
-        if variant.kernel != ingredients.key:
-            raise CacheError("a variant cannot be stored under the ingredients of another kernel; give its own")
+        _require_own(ingredients, variant)
         created = self.now()
         row = row_of(VARIANTS, variant, self.key, created)
         with self.transaction() as connection:
             insert_kernels(connection, ((ingredients, created),))
             insert_records(connection, VARIANTS, (row,), Conflict.REPLACE if replace else Conflict.KEEP)
+
+    def add_executable(
+        self, ingredients: Ingredients, variant: Variant, text: Text | None, natives: Iterable[Native]
+    ) -> None:
+        """``add_variant`` with what the text that it comes from means, and with the helpers that run it."""
+        _require_own(ingredients, variant)
+        with self.transaction() as connection:
+            if text is not None:
+                self._insert(connection, TEXTS, (text,))
+            self._insert(connection, NATIVES, natives)
+            insert_kernels(connection, ((ingredients, self.now()),))
+            self._insert(connection, VARIANTS, (variant,))
 
     def add_text(self, text: Text) -> None:
         """Stores what a raw text means."""
@@ -170,7 +181,15 @@ class Store:
             yield connection
 
     def _add(self, table: Table[Kept], records: Iterable[Kept]) -> None:
+        with self.transaction() as connection:
+            self._insert(connection, table, records)
+
+    def _insert(self, connection: Connection, table: Table[Kept], records: Iterable[Kept]) -> None:
         created = self.now()
         rows = tuple(row_of(table, record, self.key, created) for record in records)
-        with self.transaction() as connection:
-            insert_records(connection, table, rows, Conflict.KEEP)
+        insert_records(connection, table, rows, Conflict.KEEP)
+
+
+def _require_own(ingredients: Ingredients, variant: Variant) -> None:
+    if variant.kernel != ingredients.key:
+        raise CacheError("a variant cannot be stored under the ingredients of another kernel; give its own")

@@ -20,7 +20,6 @@ def target_of_call(name: str | None, device: int | None = None) -> Target:
 def targets() -> dict[str, str]:
     """What this machine can run: ``"available"`` and the resolved name, or why not."""
     from tc.runtime.host.c_compiler import find_compiler
-    from tc.runtime.opencl.opencl import opencl_device
 
     def target() -> Target:
         find_compiler(environment())
@@ -30,9 +29,16 @@ def targets() -> dict[str, str]:
     return {
         "cpu": cpu,
         "emulator": "available" if cpu.startswith("available") else cpu,
-        "opencl": _available(lambda: opencl_device().name),
+        "opencl": _available(_opencl_name),
         "cuda": _available(_cuda_name),
     }
+
+
+def _opencl_name() -> str:
+    from tc.runtime.opencl.opencl import opencl_device, require_compiler
+
+    require_compiler()
+    return opencl_device().name
 
 
 def _cuda_name() -> str:

@@ -141,7 +141,9 @@ class Kernels:
         from tc.dispatch.kernel import Kernel
 
         program = self.specialize(signature) if prepared is None else prepared
-        built = build(program, self._definition.interface, options, target, environment())
+        cache = process_cache() if prepared is None else None
+        meanwhile = None if cache is None else cache.expect
+        built = build(program, self._definition.interface, options, target, environment(), meanwhile)
         kernel = Kernel(built.executable, built.stages, built.compilation)
         if (folder := environment().dump) is not None:
             from pathlib import Path
@@ -149,7 +151,7 @@ class Kernels:
             from tc.api.dump import dump_stages
 
             dump_stages(built.compilation, kernel.stages, Path(folder))
-        if prepared is None and (cache := process_cache()) is not None:
+        if cache is not None:
             cache.keep(self._wanted(signature, target, options), self._siblings, built.executable)
         return kernel
 

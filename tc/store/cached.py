@@ -130,6 +130,12 @@ class KernelCache(Access):
             return found
         return None
 
+    def expect(self) -> None:
+        """Opens the cache for what is going to be kept, since that takes a while; ``keep`` says what is wrong."""
+        if self.keeps:
+            with suppress(CacheError):
+                self._store.get(None, self._open_store)
+
     def keep(self, wanted: Wanted, siblings: Mapping[str, Definition], executable: Executable) -> None:
         """Stores a kernel that was compiled, and what a process needs that has no compiler; only reads in other modes.
 

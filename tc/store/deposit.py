@@ -44,14 +44,14 @@ def deposit(
     text = wanted.definition.text
     key = None if text is None else text_key(text, generator_version())
     variant = _variant_of(ingredients.key, executable, made, numerics, key)
-    # The variant comes last: where it is, is all that it needs.
-    if key is not None:
-        store.add_text(Text(key, definitions_to_json(siblings)))
-    for name in NATIVES:
-        source = native_source(name)
-        store.add_native(Native(name, source.machine, source.digest, native_binary(name, settings)))
-    store.add_variant(ingredients, variant)
+    meaning = None if key is None else Text(key, definitions_to_json(siblings))
+    store.add_executable(ingredients, variant, meaning, [_native(name, settings) for name in NATIVES])
     return variant
+
+
+def _native(name: str, settings: Environment) -> Native:
+    source = native_source(name)
+    return Native(name, source.machine, source.digest, native_binary(name, settings))
 
 
 def _variant_of(key: str, executable: Executable, made: str, numerics: str, text: str | None) -> Variant:

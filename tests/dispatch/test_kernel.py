@@ -20,7 +20,7 @@ from tc.polyhedral.ir.scop import Scop
 from tc.polyhedral.proof.demands import Demands
 from tc.polyhedral.proof.verify import prove
 from tc.runtime.host.c_compiler import compiling
-from tc.runtime.opencl.opencl import opencl_device
+from tc.runtime.opencl.opencl import opencl_device, require_compiler
 from tc.targets.target import CpuTarget, Processor, processor
 from tests.programs import run
 
@@ -245,6 +245,35 @@ def test_targets_say_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
         assert re.fullmatch(r"not available: pyopencl is not installed; .*", tc.targets()["opencl"])
     finally:
         opencl_device.cache_clear()
+
+
+def test_a_driver_that_compiles_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PoCL makes a device of a processor that its own compiler is too old for."""
+    cl = pytest.importorskip("pyopencl")
+    try:
+        opencl_device()
+    except tc.DeviceError as error:
+        pytest.skip(str(error))
+    with monkeypatch.context() as patched:
+        patched.setattr(cl, "Program", _NothingCompiles)
+        require_compiler.cache_clear()
+        refused = (
+            r"the driver of the OpenCL device '.+' compiles nothing "
+            r"\(error: unknown target CPU 'generic'\); install one that knows it"
+        )
+        assert re.fullmatch(f"not available: {refused}", tc.targets()["opencl"])
+        with pytest.raises(tc.DeviceError, match=refused):
+            MM.compile(A, B, target="opencl")
+    require_compiler.cache_clear()
+
+
+class _NothingCompiles:
+    def __init__(self, _context: object, _source: str) -> None:
+        pass
+
+    def build(self, _flags: list[str], *, cache_dir: bool) -> None:
+        assert cache_dir is False
+        raise pytest.importorskip("pyopencl").RuntimeError("BUILD_PROGRAM_FAILURE\nerror: unknown target CPU 'generic'")
 
 
 def test_the_environment_names_a_target() -> None:

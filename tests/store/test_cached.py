@@ -32,6 +32,7 @@ from tc.targets.options import CpuOptions, GpuOptions
 from tc.targets.target import parse_target
 from tests.cache.samples import library_trial, set_version
 from tests.commands.caches import measure
+from tests.opencl import require
 from tests.programs import run
 
 MM = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,r_k) * B(r_k,n) }"
@@ -78,8 +79,7 @@ def keep(path: Path, want: Wanted) -> Executable:
 @pytest.mark.parametrize("target", ["cpu", "cpu:x86-64", "emulator", "opencl", "cuda:sm_90"])
 def test_executables_come_back_as_they_went(target: str) -> None:
     text = "def f(float(N) X, int32(M) I, int s) -> (Y) { Y(i) = X(I(i)) * s }"
-    if target == "opencl":
-        pytest.importorskip("pyopencl")
+    require(target)
     made = executable(wanted(text, "f", (9,), (4,), 3, target=parse_target(target)))
     packed = pack(made)
     assert unpack(packed) == made

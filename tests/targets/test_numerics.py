@@ -20,6 +20,7 @@ from tc.tuner.space.nests import nest_of
 from tc.tuner.space.space import Space
 from tc.tuner.space.starts import numerics_of
 from tc.tuner.trial.trial_outcome import Failed
+from tests.opencl import require
 from tests.turns import every_row
 
 ANY_ORDER = tc.Numerics(deterministic=False)
@@ -74,6 +75,7 @@ def test_sums_in_any_order(type: str, operator: str) -> None:
 @pytest.mark.parametrize(("target", "how"), every_row(2, [("emulator", "atomic"), ("opencl", "parts")]))
 def test_sums_in_float64_are_in_any_order_where_that_can_be(target: str, how: str) -> None:
     """Whoever updates only four bytes adds up in parts."""
+    require(target)
     options = tc.GpuOptions(numerics=ANY_ORDER)
     kernel = tc.define(ROWS).single().compile((9999,), (9999, 3), (11, 3), target=target, options=options)
     assert any(decision.option == "accumulator" for decision in kernel.decisions)

@@ -21,7 +21,7 @@ _LANES = "omp declare simd"
 class Section:
     """A part of a header: the names that it defines, those in it or made up there, its text.
 
-    ``tc_max_*`` stands for all names that begin so, ``tc_atomic_*int32`` for those that also end so.
+    In ``tc_*int8_from_float*``, a star stands for any characters, as in names of files.
     """
 
     provides: tuple[str, ...]
@@ -34,8 +34,14 @@ class Section:
 
 
 def _fits(name: str, pattern: str) -> bool:
-    first, _, last = pattern.partition("*")
-    return name.startswith(first) and name.endswith(last) and len(name) >= len(first) + len(last)
+    first, *middle, last = pattern.split("*")
+    at = len(first)
+    for part in middle:
+        found = name.find(part, at)
+        if found < 0:
+            return False
+        at = found + len(part)
+    return name.startswith(first) and name.endswith(last) and len(name) >= at + len(last)
 
 
 @cache

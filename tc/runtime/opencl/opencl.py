@@ -68,11 +68,26 @@ def opencl_device() -> Device:
     return Device(name, version, context, cl.CommandQueue(context), flags, *room)
 
 
+@functools.cache
+def require_compiler() -> None:
+    """DeviceError where the driver of the device compiles nothing, as those do that are older than the processor."""
+    cl, device = _load(), opencl_device()
+    try:
+        cl.Program(device.context, "__kernel void nothing(void) {}").build(list(device.flags), cache_dir=False)
+    except cl.Error as error:
+        lines = [line.strip() for line in str(error).splitlines()]
+        said = next((line for line in lines if line.startswith("error:")), lines[0])
+        raise DeviceError(
+            f"the driver of the OpenCL device {device.name!r} compiles nothing ({said}); install one that knows it"
+        ) from error
+
+
 @contextmanager
 def compiling_opencl(source: str) -> Iterator[Callable[[], Binary]]:
     """Compiles beside the work in the block: what it gets waits for the binary.
 
-    CompileError with the driver's log, and with the place where the source was kept.
+    CompileError with the driver's log, and with the place where the source was kept; DeviceError where the driver
+    compiles nothing.
     """
     with ThreadPoolExecutor(1) as executor:
         yield executor.submit(compile_opencl, source).result
@@ -85,6 +100,7 @@ def compile_opencl(source: str) -> Binary:
     try:
         program.build(list(device.flags), cache_dir=False)
     except cl.Error as error:
+        require_compiler()
         raise CompileError(
             f"the OpenCL compiler of {device.name!r} refused the generated source\n"
             f"{kept_text(keep(source, 'kernel.cl'))}\noptions: {' '.join(device.flags)}\n{str(error).strip()}"

@@ -98,6 +98,18 @@ def test_a_variant_of_another_kernel_is_refused(where: str) -> None:
         store.add_variant(kernel(1), variant(0))
 
 
+def test_an_executable_is_stored_with_all_that_it_needs_or_not_at_all(where: str) -> None:
+    store = Store.open(where)
+    with pytest.raises(CacheError, match=r"cannot be used|cannot hold such a value"):
+        store.add_executable(kernel(), replace(variant(), threads=2**64), text(), [native()])
+    with pytest.raises(CacheError, match="cannot be stored under the ingredients of another kernel; give its own"):
+        store.add_executable(kernel(1), variant(0), text(), [native()])
+    assert store.reader.text(text().key) is None
+    store.add_executable(kernel(), variant(), text(), [native()])
+    assert store.reader.text(text().key) == text()
+    assert store.reader.variant(kernel().key, variant().options) == variant()
+
+
 def test_records_that_refer_to_nothing_are_refused_all_together(where: str) -> None:
     store = Store.open(where)
     store.add_kernel(kernel())

@@ -7,6 +7,7 @@ import re
 import pytest
 
 import tc
+from tests.opencl import require
 
 NOTHING = tc.GpuOptions(register_accumulators=0, shared_memory=0, split_k_threads=(), shuffles=False)
 
@@ -21,8 +22,7 @@ def pointers(text: str, *shapes: tuple[int, ...], target: str) -> dict[str, bool
 @pytest.mark.parametrize("target", ["cuda:sm_90", "opencl"])
 def test_what_threads_hand_each_other_is_not_behind_restricted_pointers(target: str) -> None:
     """Compilers may keep what is read through those, past barriers before which another thread writes there."""
-    if target == "opencl" and tc.targets()["opencl"].startswith("unavailable"):
-        pytest.skip(tc.targets()["opencl"])
+    require(target)
     softmax = """
     def softmax(float(N, D) I) -> (O, tmp) {
       tmp(n) max=! I(n, d)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from fnmatch import fnmatchcase
 
 import pytest
 
@@ -28,6 +29,15 @@ def test_sections_define_what_they_promise_and_nothing_twice() -> None:
             # Macros paste the names of families together.
             assert found or "##" in section.text, pattern
             assert not [name for name in found for other in others if other.defines(name)], pattern
+
+
+def test_names_are_those_of_patterns_as_of_files() -> None:
+    for section in sections():
+        for pattern in section.provides:
+            names = {pattern.replace("*", filling) for filling in ("", "u", "32", "a_b")} | {pattern[1:], pattern + "_"}
+            names |= {name[:at] + name[at + 1 :] for name in names for at in range(len(name))}
+            own = Section((pattern,), frozenset(), "")
+            assert {name for name in names if own.defines(name)} == {n for n in names if fnmatchcase(n, pattern)}
 
 
 def test_a_source_gets_what_it_mentions_in_order() -> None:

@@ -12,6 +12,7 @@ from tc.polyhedral.generate.outermost_nests import OutermostNest
 from tc.reference.compare import compare
 from tc.targets.machine import GPUS
 from tests.gpu_cases import fitting, run
+from tests.opencl import require
 from tests.turns import every, every_row, one_in
 
 MINIMAL = tc.GpuOptions(tc.ScheduleOptions(fusion=tc.Fusion.MINIMAL))
@@ -170,7 +171,7 @@ def test_how_many_blocks_there_are_is_known_before() -> None:
 
 
 def test_opencl_has_no_barrier_in_a_branch() -> None:
-    pytest.importorskip("pyopencl", reason="pyopencl is not installed")
+    require("opencl")
     apart, products = (tc.define(text).single() for text in (APART, PRODUCTS))
     for definition, shapes, reason in (
         (apart, ((100000,), (50000,)), ""),

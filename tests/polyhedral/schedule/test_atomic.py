@@ -24,6 +24,7 @@ from tc.polyhedral.proof.verify import find_counterexample
 from tc.polyhedral.proof.verify_shares import find_wrong_share
 from tc.polyhedral.schedule.counted import with_counts
 from tc.polyhedral.schedule.scatter import share_scatters
+from tests.opencl import require
 from tests.polyhedral.schedule.sharing import refused
 
 ATOMIC = Share("S0", atomic=True)
@@ -209,6 +210,7 @@ def test_what_was_asked_for_comes_before_atomic_updates() -> None:
 
 
 def test_opencl_updates_four_bytes() -> None:
+    require("opencl")
     assert kernel("y(I(b)) +=! v(b) where I(b) in 0:V", target="opencl")
     assert not kernel("y(I(b)) +=! v(b) where I(b) in 0:V", "int64", target="opencl")
 

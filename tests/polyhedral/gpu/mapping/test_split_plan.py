@@ -11,6 +11,7 @@ import tc
 from tc.polyhedral.gpu.mapping.split_plan import Group, default_groups
 from tc.reference.compare import compare
 from tc.targets.machine import GPUS
+from tests.opencl import require
 from tests.polyhedral.support import specialized
 
 Shapes = tuple[tuple[int, ...], ...]
@@ -71,8 +72,7 @@ def test_groups(text: str, shapes: Shapes, expected: list[tuple[tuple[int, ...],
     ],
 )
 def test_values_are_those_of_the_definition(text: str, shapes: Shapes, target: str) -> None:
-    if target == "opencl":
-        pytest.importorskip("pyopencl")
+    require(target)
     f = tc.define(text).single()
     random = np.random.default_rng(0)
     arrays = [random.standard_normal(shape, np.float32) for shape in shapes]
