@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import replace
 
 import pytest
 
+import tc
 from tc.codegen.index.indices import WideIndexError, index_fragment
 from tc.codegen.index.offset_texts import OffsetTexts
 from tc.codegen.text.dialect import CUDA
 from tc.codegen.text.fragment import named
 from tc.polyhedral.analysis.offsets import LinearForm, divided, evaluate, recombined
 from tc.polyhedral.analysis.ranges import Range
-from tc.polyhedral.ir.loops import IndexExpression, IndexVariable
+from tc.polyhedral.ir.loops import IndexExpression, IndexLiteral, IndexOperation, IndexOperator, IndexVariable
 
 EXTENTS = {"x": 8, "y": 3, "z": 26, "lane": 4}
 RANGES = {name: Range(0, extent - 1) for name, extent in EXTENTS.items()}
@@ -47,6 +49,27 @@ def test_lanes_stay_apart_from_what_is_divided() -> None:
     assert remainder.slope("lane") == 1
     again = recombined(LinearForm().plus(quotient, 28).plus(remainder))
     assert again == form(lane=1, z=4)
+
+
+@pytest.mark.parametrize("whole", [form(x=1), form(3, x=2, z=1)])
+@pytest.mark.parametrize("divisor", [2, 24])
+def test_quotients_that_isl_rounds_up_come_together_with_remainders(whole: LinearForm, divisor: int) -> None:
+    raised = LinearForm(divisor - 1).plus(whole, divisor - 1).expression()
+    quotient = IndexOperation(IndexOperator.FLOOR_DIVIDE, (raised, IndexLiteral(divisor)))
+    remainder = IndexOperation(IndexOperator.NONNEGATIVE_REMAINDER, (whole.expression(), IndexLiteral(divisor)))
+    split = LinearForm(0, {remainder: 5, quotient: -5 * divisor}).plus(whole, 5 * divisor)
+    assert recombined(split) == LinearForm().plus(whole, 5)
+    other = LinearForm(0, {remainder: 5, quotient: -4 * divisor})
+    assert recombined(other) == other
+
+
+@pytest.mark.parametrize("shape", [(8, 64, 16, 16), (7, 9, 5), (3, 5, 4, 7, 6)])
+def test_dimensions_that_follow_each_other_are_one_subscript(shape: tuple[int, ...]) -> None:
+    sizes, at = (", ".join(f"{letter}{axis}" for axis in range(len(shape))) for letter in "Di")
+    definition = tc.define(f"def f(float({sizes}) A, float({sizes}) B) -> (Y) {{ Y({at}) = A({at}) * B({at}) }}")
+    spec = tc.ArraySpec(shape, tc.ScalarType.FLOAT32)
+    source = definition.f.compile(spec, spec, target="cpu").source
+    assert re.search(r"t_Y\[(\d+ \* c0 \+ c1|c\d)\] = ", source)
 
 
 @pytest.mark.parametrize("seed", range(100))

@@ -275,16 +275,19 @@ def _only_mentions(expression: IndexExpression, variable: str) -> bool:
 
 def recombined(form: LinearForm) -> LinearForm:
     """The form with quotients and remainders that belong together replaced by what was divided."""
-    while (found := _pair(form)) is not None:
+    while (found := _pair(form) or _rounded_up(form)) is not None:
         quotient, remainder, whole = found
-        factor = form.factors[remainder]
         left = LinearForm(form.constant, {t: f for t, f in form.factors.items() if t not in (quotient, remainder)})
-        form = left.plus(index_form(whole), factor)
+        form = left.plus(whole, form.factors[remainder])
     return form
 
 
-def _pair(form: LinearForm) -> tuple[IndexExpression, IndexExpression, IndexExpression] | None:
-    """A quotient ``e / k``, the remainder of the same by ``k`` with a ``k``-th of its factor, and ``e``.
+# A quotient and a remainder of a form, and what both are together where the factor of the remainder is 1.
+_Together: TypeAlias = tuple[IndexExpression, IndexExpression, LinearForm]
+
+
+def _pair(form: LinearForm) -> _Together | None:
+    """A quotient ``e / k``, and the remainder of the same by ``k`` with a ``k``-th of its factor: ``e``.
 
     The remainder of ``e % m`` by a divisor of ``m`` is that of ``e``.
     """
@@ -300,8 +303,29 @@ def _pair(form: LinearForm) -> tuple[IndexExpression, IndexExpression, IndexExpr
                 for dividend in wanted:
                     remainder = IndexOperation(IndexOperator.NONNEGATIVE_REMAINDER, (dividend, IndexLiteral(divisor)))
                     if form.factors.get(remainder, 0) * divisor == factor:
-                        return term, remainder, whole
+                        return term, remainder, index_form(whole)
     return None
+
+
+def _rounded_up(form: LinearForm) -> _Together | None:
+    """``e % k - k * (((k - 1) * e + k - 1) / k)`` as ``e - k * e``: isl writes ``e - e / k`` as that quotient."""
+    for term, factor in form.factors.items():
+        match term:
+            case IndexOperation(IndexOperator.NONNEGATIVE_REMAINDER, (inner, IndexLiteral(divisor))) if divisor > 1:
+                whole = index_form(inner)
+                raised = LinearForm(divisor - 1).plus(whole, divisor - 1)
+                for other, times in form.factors.items():
+                    if times == -divisor * factor and _is_quotient(other, raised, divisor):
+                        return other, term, LinearForm().plus(whole, 1 - divisor)
+    return None
+
+
+def _is_quotient(term: IndexExpression, dividend: LinearForm, divisor: int) -> bool:
+    match term:
+        case IndexOperation(operator, (whole, IndexLiteral(number))) if operator in _QUOTIENTS:
+            return number == divisor and index_form(whole) == dividend
+        case _:
+            return False
 
 
 def _mentions(expression: IndexExpression, variable: str) -> bool:

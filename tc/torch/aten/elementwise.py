@@ -102,10 +102,15 @@ def _logical(expression: str) -> Rule:
     def rule(operation: Operation) -> Value:
         names = [name for name in ("self", "other") if operation.has(name)]
         operands = [operation.value(name) for name in names]
-        places = [f"({{{at}}} != 0)" for at in range(len(operands))]
+        places = [f"({_truth(own, at)})" for at, own in enumerate(operands)]
         return pointwise(operation.builder, _short(operation), expression.format(*places), operands, ScalarType.BOOL)
 
     return rule
+
+
+def _truth(value: Value, at: int) -> str:
+    """Whether operand ``at`` is not 0; what is true or false is not compared with a number, which is ``int64``."""
+    return f"{{{at}}}" if value.type is ScalarType.BOOL else f"{{{at}}} != 0"
 
 
 def _sum(sign: str, swapped: bool = False) -> Rule:
@@ -171,7 +176,7 @@ def _power(operation: Operation) -> Value:
 
 def _where(operation: Operation) -> Value:
     condition, left, right = operation.value("condition"), operation["self"], operation["other"]
-    operands, places = [condition], ["{0} != 0"]
+    operands, places = [condition], [_truth(condition, 0)]
     for own in (left, right):
         if isinstance(own, Value):
             places.append(f"{operation.type}({{{len(operands)}}})")
