@@ -1,0 +1,1 @@
+"""Models in training through ``torch.compile``, beside eager PyTorch and Inductor."""

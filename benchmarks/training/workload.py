@@ -1,0 +1,65 @@
+"""``Workload``: a model, what it learns from, and how."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol, TypeAlias
+
+import torch
+
+# A model, or what ``torch.compile`` made of it.
+Model: TypeAlias = Callable[..., Any]
+Batch: TypeAlias = tuple[torch.Tensor, ...]
+
+
+class MissingDataError(Exception):
+    """What a workload learns from is not installed."""
+
+
+class Workload(Protocol):
+    """Every method gives the same for the same seed, in every process."""
+
+    @property
+    def name(self) -> str:
+        """As in ``mnist``."""
+        ...
+
+    @property
+    def steps(self) -> int:
+        """How many steps the curve of losses has."""
+        ...
+
+    def model(self) -> torch.nn.Module:
+        """A new model, in training."""
+        ...
+
+    def optimizer(self, model: torch.nn.Module) -> torch.optim.Optimizer:
+        """What changes its parameters."""
+        ...
+
+    def batch(self, step: int) -> Batch:
+        """What a step learns from; MissingDataError where that is not installed."""
+        ...
+
+    def loss(self, model: Model, batch: Batch) -> torch.Tensor:
+        """The scalar that is made less."""
+        ...
+
+    def score(self, compiled: Callable[[Model], Model]) -> tuple[str, float] | None:
+        """What a whole training reaches, and what that is; ``compiled`` compiles a model.  None if nothing is to reach."""
+        ...
+
+
+def trained(workload: Workload, model: torch.nn.Module, called: Model, steps: int) -> list[float]:
+    """The losses of so many steps; ``called`` is the model, or what it was compiled to."""
+    optimizer = workload.optimizer(model)
+    return [step(workload, optimizer, called, workload.batch(number)) for number in range(steps)]
+
+
+def step(workload: Workload, optimizer: torch.optim.Optimizer, called: Model, batch: Batch) -> float:
+    """The loss before a step."""
+    optimizer.zero_grad()
+    loss = workload.loss(called, batch)
+    loss.backward()  # type: ignore[no-untyped-call]
+    optimizer.step()
+    return float(loss.detach())
