@@ -88,7 +88,10 @@ def command_line() -> argparse.ArgumentParser:
     bench.add_argument("--problems", type=_names, default=(), help="numbers, separated by commas")
     bench.add_argument("--seeds", type=int, default=5, help="of weights and inputs that are compared")
     bench.add_argument("--threads", type=int, default=2, help="of every contender")
-    bench.add_argument("--rounds", type=int, default=3, help="of turns")
+    bench.add_argument("--rounds", type=int, default=3, help="of turns; 0: results are only compared")
+    bench.add_argument(
+        "--contenders", type=_compiled, default=("inductor", "ours"), help="beside eager PyTorch: of inductor,ours"
+    )
     bench.add_argument("--output", type=Path, default=None, help="folder for the results and a picture")
     replay = commands.add_parser("replay", help="searches of the suite once more, told what was recorded")
     replay.add_argument("--recording", type=Path, default=None, help="file of what they were told")
@@ -113,6 +116,14 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
 
 def _names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _compiled(text: str) -> tuple[str, ...]:
+    names = _names(text)
+    unknown = [name for name in names if name not in ("inductor", "ours")]
+    if unknown or not names:
+        raise argparse.ArgumentTypeError(f"contenders are inductor and ours, got {text!r}")
+    return names
 
 
 def _counts(text: str) -> tuple[int, ...]:

@@ -15,7 +15,10 @@ def run(given: argparse.Namespace) -> None:
     print(HEADER, flush=True)
     results: list[Result] = []
     paths = problems(given.path, given.level or [1], [int(number) for number in given.problems])
-    for result in measured(paths, threads=given.threads, seeds=given.seeds, rounds=given.rounds):
+    others = given.contenders
+    for result in measured(
+        paths, threads=given.threads, seeds=given.seeds, rounds=given.rounds, contenders=("eager", *others)
+    ):
         print(result.line, flush=True)
         results.append(result)
     print(summary(results))

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
+import multiprocessing
 import re
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.kernelbench.problem import Problem, UnfitError, scaled
+from tc.torch.report import is_random
 
 CONTENDERS: Final = ("eager", "inductor", "ours")
 HEADER: Final = f"{'microseconds':52}{'eager':>10}{'inductor':>10}{'ours':>10}{'ratio':>8}  "
@@ -22,6 +22,8 @@ _PAUSE: Final = 0.03
 # A ratio above this is looked into by hand: it may be too good to be true.
 _SUSPECT: Final = 10.0
 _CLOSE: Final = 1e-3
+# Seconds after which a contender that says nothing is ended.
+_PATIENCE: Final = 1800.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,7 @@ class Result:
     """What came of a problem.  ``seconds``: by contender, of a call at best.  ``left``: operators that PyTorch ran.
 
     ``error``: the greatest difference from float64, in parts of the greatest element; ``wrong`` says what is.
+    ``first``: seconds of the slowest first call, with what it compiles.  ``breaks``: of graphs, by compiled contender.
     """
 
     name: str
@@ -38,6 +41,12 @@ class Result:
     left: dict[str, int]
     first: float
     wrong: str = ""
+    breaks: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def random_only(self) -> bool:
+        """Whether PyTorch ran no operator but those of random numbers."""
+        return all(is_random(name) for name in self.left)
 
     @property
     def ratio(self) -> float | None:
@@ -53,6 +62,9 @@ class Result:
         ratio = f"{'-':>8}" if self.ratio is None else f"{self.ratio:8.2f}"
         marks = [self.wrong] if self.wrong else []
         marks += [f"left: {', '.join(self.left)}"] if self.left else []
+        own, other = self.breaks.get("ours", 0), self.breaks.get("inductor")
+        marks += [f"graph breaks: {own}, Inductor {other}"] if other is not None and own > other else []
+        marks += [f"graph breaks: {own}"] if other is None and own else []
         marks += ["suspect"] if self.ratio is not None and self.ratio > _SUSPECT else []
         return f"{self.name[:51]:52}{times}{ratio}  {'; '.join(marks)}"
 
@@ -87,7 +99,8 @@ def _measured(problem: Problem, threads: int, seeds: int, rounds: int, names: Se
         wrong, seconds, made, error = "", {}, {}, 0.0
         try:
             made = {name: worker.read() for name, worker in workers.items()}
-            error, wrong = _compared(Path(folder), seeds)
+            if "ours" in made:
+                error, wrong = _compared(Path(folder), seeds)
             turns = [{name: worker.turn()["least"] for name, worker in workers.items()} for _ in range(rounds)]
             seconds = {name: min(turn[name] for turn in turns) for name in names} if turns else {}
         except _EndedError as ended:
@@ -96,7 +109,10 @@ def _measured(problem: Problem, threads: int, seeds: int, rounds: int, names: Se
             for worker in workers.values():
                 worker.end()
     own = made.get("ours", {})
-    return Result(problem.name, dict(problem.sizes), seconds, error, own.get("left", {}), own.get("first", 0.0), wrong)
+    breaks = {name: found["breaks"] for name, found in made.items() if name != "eager"}
+    return Result(
+        problem.name, dict(problem.sizes), seconds, error, own.get("left", {}), own.get("first", 0.0), wrong, breaks
+    )
 
 
 def _compared(folder: Path, seeds: int) -> tuple[float, str]:
@@ -126,48 +142,54 @@ class _EndedError(Exception):
 
 
 class _Worker:
-    """The process of a contender."""
+    """The process of a contender: a fork of one that has imported PyTorch and the compiler."""
 
     def __init__(self, problem: Problem, contender: str, threads: int, folder: Path, seeds: int) -> None:
-        arguments = [
-            str(problem.path),
-            json.dumps(dict(problem.sizes)),
-            contender,
-            str(threads),
-            str(folder),
-            str(seeds),
-        ]
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(["benchmarks.kernelbench.worker"])
         self._contender: Final = contender
-        self._process: Final = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.kernelbench.worker", *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
+        self._connection, own = context.Pipe()
+        # A process that has no daemons of its own could not compile in others.
+        self._process: Final = context.Process(
+            target=_serve, args=(own, problem, contender, threads, folder, seeds), daemon=False
         )
+        self._process.start()
+        own.close()
 
     def read(self) -> dict[str, Any]:
         """What it says next."""
-        assert self._process.stdout is not None
-        found = self._process.stdout.readline()
-        if not found:
-            _, errors = self._process.communicate()
-            raise _EndedError(self._contender, (errors.strip().splitlines() or [""])[-1][:200])
-        said: dict[str, Any] = json.loads(found)
-        return said
+        if not self._connection.poll(_PATIENCE):
+            self._process.kill()
+            raise _EndedError(self._contender, f"says nothing for {_PATIENCE:.0f} seconds")
+        try:
+            said = self._connection.recv()
+        except EOFError:
+            self._process.join()
+            raise _EndedError(self._contender, f"exit code {self._process.exitcode}") from None
+        if isinstance(said, str):
+            raise _EndedError(self._contender, " ".join(said.split())[:300])
+        found: dict[str, Any] = said
+        return found
 
     def turn(self) -> dict[str, Any]:
         """The times of a turn."""
-        assert self._process.stdin is not None
         time.sleep(_PAUSE)
-        self._process.stdin.write("\n")
-        self._process.stdin.flush()
+        self._connection.send(True)
         return self.read()
 
     def end(self) -> None:
         """Ends the process."""
-        if self._process.poll() is None:
-            self._process.communicate()
+        with contextlib.suppress(BrokenPipeError):
+            self._connection.send(False)
+        self._process.join(_PAUSE * 100)
+        self._process.kill()
+        self._process.join()
+
+
+def _serve(*arguments: Any) -> None:
+    from benchmarks.kernelbench.worker import serve
+
+    serve(*arguments)
 
 
 def summary(results: Sequence[Result]) -> str:
@@ -178,8 +200,10 @@ def summary(results: Sequence[Result]) -> str:
         right = [result for result in own if not result.wrong]
         ratios = [result.ratio for result in right if result.ratio is not None]
         inductor = [r.seconds["eager"] / r.seconds["inductor"] for r in right if "inductor" in r.seconds]
-        whole = sum(not result.left for result in right)
-        line = f"{level}: {len(right)} of {len(own)} right, {whole} without operators of PyTorch"
+        whole = sum(result.random_only for result in right)
+        line = f"{level}: {len(right)} of {len(own)} right, {whole} without operators of PyTorch but random numbers"
+        more = sum(result.breaks.get("ours", 0) > result.breaks.get("inductor", 0) for result in right)
+        line += f", {more} with more graph breaks"
         if ratios:
             line += f"; over eager {statistics.geometric_mean(ratios):.2f}, at least {min(ratios):.2f}"
         if inductor:

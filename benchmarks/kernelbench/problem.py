@@ -117,7 +117,10 @@ def scaled(path: Path, elements: int = ELEMENTS, operations: int = OPERATIONS) -
 
 
 def _cost(problem: Problem) -> tuple[int, int] | None:
-    """Elements and multiply-adds of a call; None where the model does not take its inputs.  Nothing is computed."""
+    """Elements and multiply-adds of a call; None where the model does not take its inputs.  Nothing is computed.
+
+    UnfitError where the file imports what is not installed.
+    """
     import torch
     from torch.utils.flop_counter import FlopCounterMode
 
@@ -128,6 +131,8 @@ def _cost(problem: Problem) -> tuple[int, int] | None:
             inputs = [one.to("meta") if isinstance(one, torch.Tensor) else one for one in found["get_inputs"]()]
             with FlopCounterMode(display=False) as counter:
                 result = model(*inputs)
+    except ModuleNotFoundError as error:
+        raise UnfitError(f"{problem.name}: imports {error.name}, which is not installed") from error
     except Exception:  # noqa: BLE001  # whatever a model raises for sizes that do not fit
         return None
     tensors = [one for one in (*inputs, *model.parameters(), result) if isinstance(one, torch.Tensor)]

@@ -6,18 +6,23 @@ last result of a turn is compared with what eager PyTorch computes from the same
 
 from __future__ import annotations
 
-import json
+import functools
 import statistics
-import sys
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Final
 
 import torch
+from torch._dynamo.utils import counters
 
+import tc
+from benchmarks.kernelbench.exact import exact
 from benchmarks.kernelbench.problem import Problem
+from tc.torch.backend import backend
+from tc.torch.report import Report
 
 CONTENDERS: Final = ("eager", "inductor", "ours")
 # Of the largest element: float32 in another order.
@@ -31,61 +36,69 @@ class WrongError(Exception):
     """A result is not what eager PyTorch computes."""
 
 
-def main(arguments: list[str], turns: Iterable[str] = sys.stdin) -> None:
-    """Prints what was compiled, then times of a turn for every line that comes in, each as JSON."""
-    path, sizes, contender, threads, folder, seeds = arguments
-    torch.set_num_threads(int(threads))
-    problem = Problem(Path(path), json.loads(sizes))
+def serve(connection: Connection, problem: Problem, contender: str, threads: int, folder: Path, seeds: int) -> None:
+    """Sends what was compiled, then times of a turn for every message that comes; of an error what it says."""
+    torch.set_num_threads(threads)
+    tc.set_threads(threads)
+    torch._dynamo.config.allow_rnn = True
     warnings.simplefilter("ignore")
-    with torch.no_grad():
-        worker = _Worker(problem, contender, int(threads))
-        print(json.dumps(worker.results(Path(folder), int(seeds))), flush=True)
-        for _ in turns:
-            print(json.dumps(worker.turn()), flush=True)
+    try:
+        with torch.no_grad():
+            worker = _Worker(problem, contender)
+            connection.send(worker.results(folder, seeds))
+            while connection.recv():
+                connection.send(worker.turn())
+    except Exception as error:  # noqa: BLE001  # whatever a model or a compiler raises
+        connection.send(f"{type(error).__name__}: {error}")
 
 
 class _Worker:
     """One model at a time, and its compiled form."""
 
-    def __init__(self, problem: Problem, contender: str, threads: int) -> None:
+    def __init__(self, problem: Problem, contender: str) -> None:
         self._found: Final = problem.module()
         self._contender: Final = contender
-        self._report: Any = None
+        self._report = Report()
         self._drawn = _FIRST_INPUTS
-        if contender == "ours":
-            import tc
-
-            tc.set_threads(threads)
+        self._timed: tuple[torch.nn.Module, Callable[..., Any]] | None = None
 
     def results(self, folder: Path, seeds: int) -> dict[str, Any]:
         """Keeps the results for several seeds in the folder; of eager PyTorch also those in float64."""
         left: dict[str, int] = {}
+        breaks, first = 0, 0.0
         for seed in range(seeds):
             model, call = self._ready(seed)
             inputs = self._inputs(seed)
+            drawn = torch.get_rng_state()
             started = time.perf_counter()
-            torch.save(_detached(call(*inputs)), folder / f"{self._contender}-{seed}.pt")
-            first = time.perf_counter() - started
+            found = call(*inputs)
+            first = max(first, time.perf_counter() - started)
+            torch.save(_detached(found), folder / f"{self._contender}-{seed}.pt")
             if self._contender == "eager":
-                torch.save(_exact(model, inputs), folder / f"exact-{seed}.pt")
+                inputs = self._inputs(seed)
+                torch.set_rng_state(drawn)
+                torch.save(_detached(exact(model, inputs)), folder / f"exact-{seed}.pt")
             left |= self._left()
-        self.model, self.call = self._ready(0)
-        self.call(*self._inputs(0))
-        return {"first": first, "left": left}
+            breaks = max(breaks, sum(counters["graph_break"].values()))
+        return {"first": first, "left": left, "breaks": breaks}
 
     def turn(self) -> dict[str, float]:
         """The least and the median seconds of calls."""
+        if self._timed is None:
+            self._timed = self._ready(0)
+            self._timed[1](*self._inputs(0))
+        model, call = self._timed
         times: list[float] = []
         end = time.perf_counter() + _SECONDS
         while len(times) < 2 or (time.perf_counter() < end and len(times) < _MOST_CALLS):
             self._drawn += 1
             inputs = self._inputs(self._drawn)
             started = time.perf_counter()
-            found = self.call(*inputs)
+            found = call(*inputs)
             times.append(time.perf_counter() - started)
             last = _detached(found) if len(times) < 2 else None
             if last is not None:
-                _require_close(last, _detached(self.model(*self._inputs(self._drawn))))
+                _require_close(last, _detached(model(*self._inputs(self._drawn))))
             _poison(found)
         return {"least": min(times), "median": statistics.median(times)}
 
@@ -93,6 +106,7 @@ class _Worker:
         torch.manual_seed(seed)
         model = self._found["Model"](*self._found["get_init_inputs"]()).eval()
         torch._dynamo.reset()
+        counters.clear()
         match self._contender:
             case "eager":
                 return model, model
@@ -102,18 +116,11 @@ class _Worker:
                 return model, self._ours(model)
 
     def _ours(self, model: torch.nn.Module) -> Callable[..., Any]:
-        import functools
-
-        from tc.torch.backend import backend
-        from tc.torch.report import Report
-
         self._report = Report()
         own = functools.partial(backend, options={"fallback": "unsupported"}, report=self._report)
         return torch.compile(model, backend=own, dynamic=False)
 
     def _left(self) -> Mapping[str, int]:
-        if self._report is None:
-            return {}
         found = {name: count for part in self._report.parts for name, count in part.counts.items()}
         failures = {f"failed: {why}"[:300]: 1 for part in self._report.parts for why in part.failures}
         return {**found, **failures}
@@ -122,17 +129,6 @@ class _Worker:
         torch.manual_seed(_FIRST_INPUTS + seed)
         found: list[Any] = self._found["get_inputs"]()
         return found
-
-
-def _exact(model: torch.nn.Module, inputs: list[Any]) -> Any:
-    import copy
-
-    wide = copy.deepcopy(model).double()
-    return _detached(wide(*[_double(one) for one in inputs]))
-
-
-def _double(value: Any) -> Any:
-    return value.double() if isinstance(value, torch.Tensor) and value.is_floating_point() else value
 
 
 def _detached(value: Any) -> list[torch.Tensor]:
@@ -161,7 +157,3 @@ def error_of(found: torch.Tensor, wanted: torch.Tensor) -> float:
     first, second = found.double().nan_to_num(), wanted.double().nan_to_num()
     largest = float(second.abs().max()) if second.numel() else 0.0
     return float((first - second).abs().max()) / max(largest, 1e-30) if second.numel() else 0.0
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

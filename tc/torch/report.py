@@ -37,7 +37,7 @@ class Part:
 
     def require(self, fallback: Fallback) -> None:
         """GraphError where operators are left that may not be."""
-        forbidden = [name for name in self.counts if fallback is Fallback.NEVER and not _is_allowed(name)]
+        forbidden = [name for name in self.counts if fallback is Fallback.NEVER and not is_random(name)]
         if forbidden:
             every = "; ".join(f"{name} {self.left[name]} ({self.places[name]})" for name in forbidden)
             raise GraphError(f"fallback='never': {every}")
@@ -66,7 +66,8 @@ class Part:
 _RANDOM: Final = ("rand", "bernoulli", "dropout", "multinomial", "normal", "exponential", "getitem", "empty")
 
 
-def _is_allowed(name: str) -> bool:
+def is_random(name: str) -> bool:
+    """Whether an operator, by its name as in ``aten.rand.default``, draws random numbers or goes with them."""
     return any(part in name for part in _RANDOM)
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
+from benchmarks.command_line import command_line
 from benchmarks.kernelbench.command import write
+from benchmarks.kernelbench.exact import exact
 from benchmarks.kernelbench.harness import Result, measured, problems, summary
 from benchmarks.kernelbench.problem import Problem, UnfitError, scaled
 from benchmarks.kernelbench.worker import error_of
@@ -88,6 +91,51 @@ def test_models_that_do_not_fit_are_errors(tmp_path: Path) -> None:
     assert result.wrong == "level1/1_a: the model does not take its own inputs"
 
 
+def test_a_module_that_is_not_installed_is_named(tmp_path: Path) -> None:
+    folder = checkout(tmp_path, _1_a="import a_module_that_is_not_there\n" + PLAIN)
+    (result,) = measured(problems(folder, [1], []), threads=1, seeds=1, rounds=0)
+    assert result.wrong == "level1/1_a: imports a_module_that_is_not_there, which is not installed"
+
+
+class Drawing(torch.nn.Module):
+    """Makes float32 tensors of its own: numbers that are no buffers, and random ones."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = torch.nn.Linear(3, 3)
+        self.thirds = torch.ones(3) / 3
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        state = torch.randn(3) + torch.randn_like(x) + torch.rand(3, 3, dtype=torch.float32)
+        state = torch.dropout(state + torch.empty(3).normal_(), 0.5, True)
+        rows = torch.zeros(3, 3)
+        rows[1] = x[0]
+        return self.layer(x) + self.thirds + state + rows.add_(x), torch.arange(3)
+
+
+def test_the_exact_results_are_of_the_numbers_that_the_model_draws() -> None:
+    model, x = Drawing(), torch.rand(3, 3)
+    with torch.no_grad(), torch.random.fork_rng():
+        torch.manual_seed(0)
+        narrow, numbers = model(x)
+        state = torch.get_rng_state()
+        torch.manual_seed(0)
+        wide, same = exact(model, [x])
+        assert torch.get_rng_state().equal(state)
+    assert wide.dtype is torch.float64
+    assert 0 < error_of(narrow, wide) < 1e-6
+    assert same.equal(numbers)
+    assert model.layer.weight.dtype is torch.float32
+
+
+def test_contenders_are_those_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    given = command_line().parse_args(["kernelbench", "kb", "--contenders", "ours"])
+    assert given.contenders == ("ours",)
+    with pytest.raises(SystemExit):
+        command_line().parse_args(["kernelbench", "kb", "--contenders", "ours,theirs"])
+    assert "contenders are inductor and ours, got 'ours,theirs'" in capsys.readouterr().err
+
+
 def test_errors_are_parts_of_the_greatest_element() -> None:
     nan = float("nan")
     assert error_of(torch.tensor([1.0, 4.0]), torch.tensor([1.0, 5.0])) == pytest.approx(0.2)
@@ -105,18 +153,23 @@ def result(name: str, ours: float, left: dict[str, int] | None = None, wrong: st
 
 def test_the_table_says_what_is_wrong_left_or_suspect(tmp_path: Path) -> None:
     results = [
-        result("level1/1_a", 1e-3),
+        replace(result("level1/1_a", 1e-3), breaks={"ours": 2, "inductor": 1}),
         result("level1/2_b", 5e-5, {"aten.rand": 1}),
         result("level1/3_c", 1e-3, wrong="seed 0: error 1.0e-01"),
     ]
     assert "left: aten.rand; suspect" in results[1].line
     assert results[2].ratio is None
     assert "seed 0: error 1.0e-01" in results[2].line
-    text = "level1: 2 of 3 right, 1 without operators of PyTorch; over eager 4.47, at least 1.00; Inductor 2.00"
-    assert summary(results) == text
+    assert results[0].line.endswith("graph breaks: 2, Inductor 1")
+    assert result("level1/4_d", 1e-3, {"aten.sort": 1}).random_only is False
+    assert summary(results) == (
+        "level1: 2 of 3 right, 2 without operators of PyTorch but random numbers, 1 with more graph breaks; "
+        "over eager 4.47, at least 1.00; Inductor 2.00"
+    )
     write(results, tmp_path / "found", 2)
     found = json.loads((tmp_path / "found" / "kernelbench.json").read_text())
     assert [one["name"] for one in found["problems"]] == ["level1/1_a", "level1/2_b", "level1/3_c"]
+    assert found["problems"][0]["breaks"] == {"ours": 2, "inductor": 1}
     assert (tmp_path / "found" / "kernelbench.png").stat().st_size > 1000
 
 
