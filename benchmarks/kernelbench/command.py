@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import warnings
 from pathlib import Path
 
 from benchmarks.kernelbench.harness import HEADER, Result, as_json, measured, problems, summary
@@ -12,6 +13,7 @@ from benchmarks.measuring.machine import describe_machine
 
 def run(given: argparse.Namespace) -> None:
     """Measures the problems; with ``--output``, all of them go into a file of JSON and a picture there."""
+    warnings.simplefilter("ignore")  # of the models
     print(HEADER, flush=True)
     results: list[Result] = []
     paths = problems(given.path, given.level or [1], [int(number) for number in given.problems])

@@ -21,11 +21,11 @@ _WRITTEN: Final = frozenset(("normal_", "uniform_", "bernoulli_", "exponential_"
 def exact(model: torch.nn.Module, inputs: Sequence[Any]) -> Any:
     """The results of a model in float64; the generators go on as they do when the model itself is called."""
     wide = copy.deepcopy(model).double()
-    with Widened():
+    with Widened():  # type: ignore[no-untyped-call]  # PyTorch's
         return wide(*[_widened(one) for one in inputs])
 
 
-class Widened(TorchDispatchMode):
+class Widened(TorchDispatchMode):  # type: ignore[no-untyped-call]  # PyTorch's
     """Computes everything that is float32 in float64."""
 
     def __torch_dispatch__(

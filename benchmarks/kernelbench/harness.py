@@ -22,6 +22,8 @@ _PAUSE: Final = 0.03
 # A ratio above this is looked into by hand: it may be too good to be true.
 _SUSPECT: Final = 10.0
 _CLOSE: Final = 1e-3
+# Seconds of a first call above which they are shown.
+_LONG: Final = 60.0
 # Seconds after which a contender that says nothing is ended.
 _PATIENCE: Final = 1800.0
 
@@ -65,6 +67,7 @@ class Result:
         own, other = self.breaks.get("ours", 0), self.breaks.get("inductor")
         marks += [f"graph breaks: {own}, Inductor {other}"] if other is not None and own > other else []
         marks += [f"graph breaks: {own}"] if other is None and own else []
+        marks += [f"compiled for {self.first:.0f} s"] if self.first > _LONG else []
         marks += ["suspect"] if self.ratio is not None and self.ratio > _SUSPECT else []
         return f"{self.name[:51]:52}{times}{ratio}  {'; '.join(marks)}"
 

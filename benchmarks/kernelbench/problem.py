@@ -10,13 +10,27 @@ import ast
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-# Elements of inputs, weights and results, and multiply-adds, of a call.
-ELEMENTS: Final = 1 << 22
-OPERATIONS: Final = 1 << 30
+if TYPE_CHECKING:
+    from benchmarks.kernelbench.cost import Cost
+
 # Sizes below this are kept: kernels, groups, heads.
 _LEAST: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Of a call: elements of inputs, weights and results, and multiply-adds.
+
+    Sizes are halved until a call is below the first two.  Networks whose layers have sizes of their own may have more,
+    up to the others.
+    """
+
+    elements: int = 1 << 22
+    operations: int = 1 << 30
+    most_elements: int = 1 << 28
+    most_operations: int = 1 << 35
 
 
 class UnfitError(Exception):
@@ -51,7 +65,8 @@ class Problem:
 class _Sizes(ast.NodeTransformer):
     """Puts numbers in the place of those that a file assigns; ``found`` has those that it has.
 
-    ``N = 2048 * 2`` assigns a number called ``N``; those of a tuple have their places behind the name.
+    ``N = 2048 * 2`` assigns a number called ``N``; those of a tuple or a list have their places
+    behind the name.
     """
 
     def __init__(self, sizes: Mapping[str, int]) -> None:
@@ -70,12 +85,19 @@ class _Sizes(ast.NodeTransformer):
         """Changes what is assigned."""
         (target, *others) = node.targets
         if isinstance(target, ast.Name) and not others:
-            if isinstance(node.value, ast.Tuple):
-                parts = [self._number(f"{target.id}.{at}", part) for at, part in enumerate(node.value.elts)]
-                node.value.elts = parts
-            else:
-                node.value = self._number(target.id, node.value)
+            node.value = self._replaced(target.id, node.value)
         return node
+
+    def _replaced(self, name: str, value: ast.expr) -> ast.expr:
+        match value:
+            case ast.Tuple() | ast.List():
+                value.elts = [self._replaced(f"{name}.{at}", part) for at, part in enumerate(value.elts)]
+                return value
+            case ast.BinOp(left=ast.List()):  # repeated
+                value.left = self._replaced(name, value.left)
+                return value
+            case _:
+                return self._number(name, value)
 
     def _number(self, name: str, value: ast.expr) -> ast.expr:
         parts = list(ast.walk(value))
@@ -91,49 +113,39 @@ class _Sizes(ast.NodeTransformer):
         return ast.copy_location(ast.Constant(self._sizes.get(name, found)), value)
 
 
-def scaled(path: Path, elements: int = ELEMENTS, operations: int = OPERATIONS) -> Problem:
-    """The problem with sizes below the limits; UnfitError where none are found."""
+def cost_of(problem: Problem) -> Cost | None:
+    """As ``cost``; UnfitError where the file imports what is not installed."""
+    from benchmarks.kernelbench.cost import cost
+
+    try:
+        return cost(problem.module())
+    except ModuleNotFoundError as error:
+        raise UnfitError(f"{problem.name}: imports {error.name}, which is not installed") from error
+
+
+def scaled(path: Path, limits: Limits | None = None) -> Problem:
+    """The problem with sizes below the limits, or with the least ones; UnfitError where these are too many."""
+    own = limits or Limits()
     reading = _Sizes({})
     reading.visit(ast.parse(path.read_text()))
     sizes = reading.found
     fixed: set[str] = set()
     problem = Problem(path, sizes)
-    cost = _cost(problem)
+    cost = cost_of(problem)
     if cost is None:
         raise UnfitError(f"{problem.name}: the model does not take its own inputs")
-    while cost[0] > elements or cost[1] > operations:
+    while cost.elements > own.elements or cost.operations > own.operations:
         movable = [name for name, size in sizes.items() if name not in fixed and size >= 2 * _LEAST]
         movable += [name for name in sizes if name not in fixed and "batch" in name and 1 < sizes[name] < 2 * _LEAST]
         if not movable:
-            raise UnfitError(f"{problem.name}: {cost[0]:,} elements and {cost[1]:,} operations at the least")
+            break
         name = max(movable, key=lambda own: sizes[own])
         tried = Problem(path, {**sizes, name: sizes[name] // 2})
-        found = _cost(tried)
+        found = cost_of(tried)
         if found is None or found == cost:
             fixed.add(name)
             continue
         problem, sizes, cost = tried, dict(tried.sizes), found
+    if cost.elements > own.most_elements or cost.operations > own.most_operations:
+        raise UnfitError(f"{problem.name}: {cost.elements:,} elements and {cost.operations:,} operations at the least")
     return problem
-
-
-def _cost(problem: Problem) -> tuple[int, int] | None:
-    """Elements and multiply-adds of a call; None where the model does not take its inputs.  Nothing is computed.
-
-    UnfitError where the file imports what is not installed.
-    """
-    import torch
-    from torch.utils.flop_counter import FlopCounterMode
-
-    try:
-        with torch.device("meta"), torch.no_grad():
-            found = problem.module()
-            model = found["Model"](*found["get_init_inputs"]())
-            inputs = [one.to("meta") if isinstance(one, torch.Tensor) else one for one in found["get_inputs"]()]
-            with FlopCounterMode(display=False) as counter:
-                result = model(*inputs)
-    except ModuleNotFoundError as error:
-        raise UnfitError(f"{problem.name}: imports {error.name}, which is not installed") from error
-    except Exception:  # noqa: BLE001  # whatever a model raises for sizes that do not fit
-        return None
-    tensors = [one for one in (*inputs, *model.parameters(), result) if isinstance(one, torch.Tensor)]
-    return sum(one.numel() for one in tensors), counter.get_total_flops() // 2

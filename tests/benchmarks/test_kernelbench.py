@@ -11,9 +11,10 @@ import torch
 
 from benchmarks.command_line import command_line
 from benchmarks.kernelbench.command import write
+from benchmarks.kernelbench.cost import Cost
 from benchmarks.kernelbench.exact import exact
 from benchmarks.kernelbench.harness import Result, measured, problems, summary
-from benchmarks.kernelbench.problem import Problem, UnfitError, scaled
+from benchmarks.kernelbench.problem import Limits, Problem, UnfitError, cost_of, scaled
 from benchmarks.kernelbench.worker import error_of
 
 SCALED = """
@@ -70,7 +71,7 @@ def test_problems_are_in_the_order_of_their_numbers(tmp_path: Path) -> None:
 
 def test_the_largest_sizes_are_halved_until_the_model_fits(tmp_path: Path) -> None:
     folder = checkout(tmp_path, _1_a=SCALED)
-    problem = scaled(problems(folder, [1], [])[0], elements=1 << 20)
+    problem = scaled(problems(folder, [1], [])[0], Limits(elements=1 << 20))
     found = problem.module()
     (x,) = found["get_inputs"]()
     assert 1 << 18 <= x.numel() <= 1 << 20
@@ -86,7 +87,7 @@ def test_models_that_do_not_fit_are_errors(tmp_path: Path) -> None:
     with pytest.raises(UnfitError, match="level1/1_a: the model does not take its own inputs"):
         scaled(broken)
     with pytest.raises(UnfitError, match=r"level1/2_b: [\d,]+ elements and 0 operations at the least"):
-        scaled(large, elements=10)
+        scaled(large, Limits(elements=10, most_elements=10))
     (result,) = measured([broken], threads=1, seeds=1, rounds=0)
     assert result.wrong == "level1/1_a: the model does not take its own inputs"
 
@@ -181,6 +182,42 @@ def test_contenders_are_compared_and_timed_in_processes_of_their_own(tmp_path: P
     assert good.ratio is not None
     assert good.error < 1e-6
     assert "ended" in bad.wrong or "does not take" in bad.wrong
+
+
+RECURRENT = """
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rates = [one.item() for one in torch.linspace(0, 1, 3)]
+        self.layer = torch.nn.LSTM(8, 4, 2, batch_first=True, bidirectional=True)
+
+    def forward(self, x):
+        return self.layer(x)
+
+def get_inputs():
+    return [torch.rand(5, 7, 8)]
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_recurrent_layers_cost_what_their_products_cost(tmp_path: Path) -> None:
+    (path,) = problems(checkout(tmp_path, _1_a=RECURRENT), [1], [])
+    found = cost_of(Problem(path, {}))
+    # Two directions of 4 gates each: 4 * 4 * 8 weights for the sequence, which the layers give too, and 4 * 4 * 4.
+    weights = 2 * 2 * (16 * 8 + 16 * 4)
+    elements = weights + 2 * 2 * 32 + 5 * 7 * 8 * 2 + 2 * (4 * 5 * 4)
+    assert found == Cost(elements, 5 * 7 * weights)
+
+
+def test_numbers_of_lists_are_sizes_too(tmp_path: Path) -> None:
+    text = SCALED.replace("shape = (512, 1024)", "shape = [512, 1024]\nrepeated = [64] * 3")
+    problem = scaled(problems(checkout(tmp_path, _1_a=text), [1], [])[0], Limits(elements=1 << 20))
+    assert problem.sizes["shape.1"] < 1024
+    assert Problem(problem.path, {**problem.sizes, "repeated.0": 5}).module()["repeated"] == [5, 5, 5]
 
 
 def test_sizes_take_the_place_of_those_in_the_file(tmp_path: Path) -> None:
