@@ -9,6 +9,8 @@ import numpy as np
 import torch
 from torch._decomp import core_aten_decompositions
 
+from tc.torch.transformers import DECOMPOSITIONS
+
 aten: Final = torch.ops.aten
 
 # What rules take whole: products, which would be sums of what is computed apart; attention, whose gradient needs what
@@ -41,7 +43,9 @@ def decompositions() -> Mapping[Any, Callable[..., Any]]:
     found: dict[Any, Callable[..., Any]] = dict(core_aten_decompositions())
     for operator in WHOLE:
         found.pop(operator, None)
-    return found | {
+    return {
+        **found,
+        **DECOMPOSITIONS,
         aten.native_dropout.default: _dropout,
         aten.native_dropout_backward.default: _dropout_gradient,
         aten.rrelu_with_noise_backward.default: _random_relu_gradient,
