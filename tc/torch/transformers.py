@@ -79,7 +79,7 @@ def _multi_head(
     else:
         every = zip((query, key, value), qkv_weight.chunk(3), qkv_bias.chunk(3), strict=True)
         parts = tuple(functional.linear(*one) for one in every)
-    q, k, v = (part.unflatten(-1, (num_head, embed_dim // num_head)).transpose(1, 2) for part in parts)
+    q, k, v = (part.reshape(*part.shape[:-1], num_head, -1).transpose(1, 2) for part in parts)
     if mask is None and not need_weights:
         found, weights = functional.scaled_dot_product_attention(q, k, v), query.new_empty(0)
     else:
