@@ -58,13 +58,13 @@ class _Worker:
     def __init__(self, problem: Problem, contender: str) -> None:
         self._found: Final = problem.module()
         self._contender: Final = contender
-        self._report = Report()
+        self._report: Final = Report()
+        self._backend: Final = functools.partial(backend, options={"fallback": "unsupported"}, report=self._report)
         self._drawn = _FIRST_INPUTS
         self._timed: tuple[torch.nn.Module, Callable[..., Any]] | None = None
 
     def results(self, folder: Path, seeds: int) -> dict[str, Any]:
         """Keeps the results for several seeds in the folder; of eager PyTorch also those in float64."""
-        left: dict[str, int] = {}
         breaks, first = 0, 0.0
         for seed in range(seeds):
             model, call = self._ready(seed)
@@ -78,9 +78,9 @@ class _Worker:
                 inputs = self._inputs(seed)
                 torch.set_rng_state(drawn)
                 torch.save(_detached(exact(model, inputs)), folder / f"exact-{seed}.pt")
-            left |= self._left()
-            breaks = max(breaks, sum(counters["graph_break"].values()))
-        return {"first": first, "left": left, "breaks": breaks}
+            if seed == 0:
+                breaks = sum(counters["graph_break"].values())
+        return {"first": first, "left": self._left(), "breaks": breaks}
 
     def turn(self) -> dict[str, float]:
         """The least and the median seconds of calls."""
@@ -103,22 +103,16 @@ class _Worker:
         return {"least": min(times), "median": statistics.median(times)}
 
     def _ready(self, seed: int) -> tuple[torch.nn.Module, Callable[..., Any]]:
+        """A model with weights of a seed, and what calls it; what was compiled for another is called where it fits."""
         torch.manual_seed(seed)
         model = self._found["Model"](*self._found["get_init_inputs"]()).eval()
-        torch._dynamo.reset()
-        counters.clear()
         match self._contender:
             case "eager":
                 return model, model
             case "inductor":
                 return model, torch.compile(model, dynamic=False)
             case _:
-                return model, self._ours(model)
-
-    def _ours(self, model: torch.nn.Module) -> Callable[..., Any]:
-        self._report = Report()
-        own = functools.partial(backend, options={"fallback": "unsupported"}, report=self._report)
-        return torch.compile(model, backend=own, dynamic=False)
+                return model, torch.compile(model, backend=self._backend, dynamic=False)
 
     def _left(self) -> Mapping[str, int]:
         found = {name: count for part in self._report.parts for name, count in part.counts.items()}
