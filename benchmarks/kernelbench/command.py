@@ -29,14 +29,16 @@ def run(given: argparse.Namespace) -> None:
 
 
 def write(results: list[Result], folder: Path, threads: int) -> None:
-    """``kernelbench.json`` and ``kernelbench.png``."""
+    """``kernelbench-1.json`` and ``kernelbench-1.png``, where 1 is the level; several levels stand in the names."""
     from dataclasses import asdict
 
     folder.mkdir(parents=True, exist_ok=True)
     machine = describe_machine()
     found = {"machine": asdict(machine), "threads": threads, "problems": as_json(results)}
-    (folder / "kernelbench.json").write_text(json.dumps(found, indent=1) + "\n")
-    _draw(results, folder / "kernelbench.png", f"{machine.model}, {threads} threads")
+    levels = sorted({result.level for result in results})
+    name = "-".join(["kernelbench", *map(str, levels)])
+    (folder / f"{name}.json").write_text(json.dumps(found, indent=1) + "\n")
+    _draw(results, folder / f"{name}.png", f"{machine.model}, {threads} threads")
 
 
 def _draw(results: list[Result], path: Path, title: str) -> None:

@@ -46,6 +46,11 @@ class Result:
     breaks: Mapping[str, int] = field(default_factory=dict)
 
     @property
+    def level(self) -> int:
+        """The number of the level."""
+        return int(self.name.split("/")[0].removeprefix("level"))
+
+    @property
     def random_only(self) -> bool:
         """Whether PyTorch ran no operator but those of random numbers."""
         return all(is_random(name) for name in self.left)
@@ -198,13 +203,15 @@ def _serve(*arguments: Any) -> None:
 def summary(results: Sequence[Result]) -> str:
     """Of each level: how many are right, how many without PyTorch's operators, and geometric means over eager."""
     lines = []
-    for level in sorted({result.name.split("/")[0] for result in results}):
-        own = [result for result in results if result.name.startswith(f"{level}/")]
+    for level in sorted({result.level for result in results}):
+        own = [result for result in results if result.level == level]
         right = [result for result in own if not result.wrong]
         ratios = [result.ratio for result in right if result.ratio is not None]
         inductor = [r.seconds["eager"] / r.seconds["inductor"] for r in right if "inductor" in r.seconds]
         whole = sum(result.random_only for result in right)
-        line = f"{level}: {len(right)} of {len(own)} right, {whole} without operators of PyTorch but random numbers"
+        line = (
+            f"level{level}: {len(right)} of {len(own)} right, {whole} without operators of PyTorch but random numbers"
+        )
         more = sum(result.breaks.get("ours", 0) > result.breaks.get("inductor", 0) for result in right)
         line += f", {more} with more graph breaks"
         if ratios:

@@ -168,10 +168,10 @@ def test_the_table_says_what_is_wrong_left_or_suspect(tmp_path: Path) -> None:
         "over eager 4.47, at least 1.00; Inductor 2.00"
     )
     write(results, tmp_path / "found", 2)
-    found = json.loads((tmp_path / "found" / "kernelbench.json").read_text())
+    found = json.loads((tmp_path / "found" / "kernelbench-1.json").read_text())
     assert [one["name"] for one in found["problems"]] == ["level1/1_a", "level1/2_b", "level1/3_c"]
     assert found["problems"][0]["breaks"] == {"ours": 2, "inductor": 1}
-    assert (tmp_path / "found" / "kernelbench.png").stat().st_size > 1000
+    assert (tmp_path / "found" / "kernelbench-1.png").stat().st_size > 1000
 
 
 @pytest.mark.slow
