@@ -275,7 +275,11 @@ ROOMS = {
     "torch.aten": room(
         "base language.program gradient graph.ir graph.operators graph.operators.neural torch.fx", "numpy torch"
     ),
-    "torch": room("base graph.ir graph.run graph.settings graph.preparation api torch.fx torch.aten", "numpy torch"),
+    "torch": room(
+        "base graph.ir graph.memory graph.run graph.settings graph.preparation graph.kept store api torch.fx "
+        "torch.aten",
+        "numpy torch",
+    ),
     "jax": room("base runtime.frameworks api", "jax numpy"),
     "tc": room("base language.program targets runtime.host dispatch api"),
     "cache": room("base cache.content"),

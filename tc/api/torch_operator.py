@@ -11,7 +11,7 @@ import functools
 import keyword
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 import torch
 
@@ -22,6 +22,9 @@ from tc.base.frozen import frozen
 from tc.base.interface import Interface
 from tc.base.types import Kind, ScalarType
 from tc.language.program.program import Program
+
+if TYPE_CHECKING:
+    from tc.artifact.definition import Definition as Meaning
 
 # What an operator takes and gives.
 Value: TypeAlias = Any
@@ -40,6 +43,10 @@ class Definition(Protocol):
     @property
     def program(self) -> Program:
         """What it means."""
+
+    @property
+    def definition(self) -> Meaning:
+        """By which the cache knows its kernels."""
 
     def __call__(self, /, *arguments: object) -> object:
         """Its results."""

@@ -233,7 +233,7 @@ class Model:
 
         contents, source, settings = self._contents, self._source, replace(self._settings, target=target)
         request = self._request(shapes, named)
-        return lambda kernels, plan: Keeper(kernels, contents, source, settings).keep_plan(request, plan)
+        return lambda kernels, plan: Keeper.of(kernels, contents, source, settings).keep_plan(request, plan)
 
     def export(self, folder: str | Path, /, *shapes: Sequence[Dimension], **named: Sequence[Dimension]) -> None:
         """Writes the model for these shapes as C, or as C and CUDA, which runs without Python.

@@ -15,16 +15,16 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._functorch._aot_autograd.utils import make_boxed_func
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 
-from tc.torch.aten import RULES
 from tc.torch.compiled import Compiled
-from tc.torch.comprehensions import rules_of_comprehensions
 from tc.torch.decompositions import decompositions
-from tc.torch.fx.claims import Claims, is_whole, partitioned
-from tc.torch.fx.importer import place_of
-from tc.torch.fx.operation import Rules
+from tc.torch.fx.canonical import canonical
+from tc.torch.fx.origin import place_of
+from tc.torch.fx.parts import partitioned
+from tc.torch.kept import KeptClaims, cache_here
 from tc.torch.options import Options, options_of
 from tc.torch.recurrences import with_whole_recurrences
 from tc.torch.report import Part, Report
+from tc.torch.rules import meaning_of, rules
 
 
 def backend(
@@ -59,29 +59,46 @@ def backend(
 
 def _compiled(module: fx.GraphModule, kind: str, options: Options, report: Report) -> Callable[..., Any]:
     """The module with kernels of ours for all that is claimed."""
-    rules = {**RULES, **rules_of_comprehensions()}
-    claims = Claims(rules)
-    part = Part(kind, sum(node.op == "call_function" for node in module.graph.nodes))
+    nodes = [node for node in module.graph.nodes if node.op == "call_function"]
+    part = Part(kind, len(nodes))
     report.parts.append(part)
-    if is_whole(module, claims):
-        made = _made(module, rules, part, options, report)
+    left = _left(module)
+    if not left:
+        made = _made(module, part, options, report)
         part.compiled.append(made)
         return made
-    for node, reason in claims.left.items():
+    for node, reason in left.items():
         part.leave(str(node.target), reason, place_of(node) or "no place in the code")
     part.require(options.fallback)
-    fused, names = partitioned(module, claims)
+    fused, names = partitioned(module, left)
     for name in names:
         own = getattr(fused, name)
-        made = _made(own, rules, part, options, report)
+        made = _made(own, part, options, report)
         part.compiled.append(made)
         setattr(fused, name, _Submodule(made))
     fused.recompile()
     return fused
 
 
-def _made(module: fx.GraphModule, rules: Rules, part: Part, options: Options, report: Report) -> Compiled:
-    return Compiled(module, rules, options.settings, lambda why: part.fails(why, options.fallback), timed=report.timed)
+def _left(module: fx.GraphModule) -> dict[fx.Node, str]:
+    """The nodes that are left to PyTorch, and why: by the cache, or else by trying rules."""
+    cache, nodes = cache_here(), list(module.graph.nodes)
+    text = None if cache is None else canonical(module, meaning_of)
+    kept = None if cache is None or text is None else KeptClaims(cache, text)
+    known = None if kept is None else kept.find(len(nodes))
+    if known is not None:
+        return {nodes[number]: reason for number, reason in known.items()}
+    from tc.torch.fx.claims import refused
+
+    found = refused(module, rules())
+    if kept is not None:
+        kept.keep({number: found[node] for number, node in enumerate(nodes) if node in found})
+    return found
+
+
+def _made(module: fx.GraphModule, part: Part, options: Options, report: Report) -> Compiled:
+    name = f"{part.kind} {len(part.compiled)}"
+    return Compiled(module, name, options.settings, lambda why: part.fails(why, options.fallback), timed=report.timed)
 
 
 class _Submodule(torch.nn.Module):

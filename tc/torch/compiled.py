@@ -13,13 +13,14 @@ from torch import fx
 
 from tc.base.errors import TCError
 from tc.base.frozen import frozen
-from tc.graph.preparation import prepared
-from tc.graph.run.bases import Bases, bases_of
 from tc.graph.run.execute import Execution
 from tc.graph.run.repeated import Repeated
 from tc.graph.settings import Settings
-from tc.torch.fx.importer import Imported, Layout, array_of, imported, tensor_of
-from tc.torch.fx.operation import Rules, UnclaimedError
+from tc.torch.frame import Frame
+from tc.torch.fx.canonical import canonical
+from tc.torch.fx.layout import Layout, array_of, order_of, tensor_of
+from tc.torch.kept import KeptPart, cache_here, part_digest
+from tc.torch.rules import meaning_of, rules
 
 # Makes the argument of an execution of a tensor.
 Taking: TypeAlias = Callable[[Any], np.ndarray]
@@ -29,8 +30,7 @@ Taking: TypeAlias = Callable[[Any], np.ndarray]
 class _Ready:
     """A graph for some sizes, ready to run."""
 
-    imported: Imported
-    bases: Bases
+    frame: Frame
     repeated: Repeated
     taking: tuple[tuple[int, Taking], ...]
     giving: tuple[Callable[[np.ndarray], torch.Tensor], ...]
@@ -39,21 +39,22 @@ class _Ready:
 class Compiled:
     """Called on what the placeholders are, it returns what the module returns.
 
-    A graph is made for the numbers among the arguments, and kept.  ``fails``: what is done where that cannot be done,
-    given the reason: it returns whether PyTorch runs the module.  ``timed``: ``seconds`` is the least time of a call.
+    A graph is made for the numbers among the arguments, and kept.  ``name``: of it, for people.  ``fails``: what is
+    done where that cannot be done, given the reason: it returns whether PyTorch runs the module.  ``timed``:
+    ``seconds`` is the least time of a call.
     """
 
     def __init__(
         self,
         module: fx.GraphModule,
-        rules: Rules,
+        name: str,
         settings: Settings,
         fails: Callable[[str], bool],
         *,
         timed: bool = False,
     ) -> None:
         self._module: Final = module
-        self._rules: Final = rules
+        self._name: Final = name
         self._settings: Final = settings
         self._fails: Final = fails
         self._timed: Final = timed
@@ -84,13 +85,14 @@ class Compiled:
             ready = self._prepared(key, arguments)
         if ready is None:
             return self._module(*arguments)
-        made = ready.bases.outputs(ready.repeated(tuple([take(arguments[at]) for at, take in ready.taking])))
-        results = iter([give(array) for give, array in zip(ready.giving, made, strict=True)])
+        computed = ready.repeated(tuple([take(arguments[at]) for at, take in ready.taking]))
         outputs = [
-            arguments[one.place] if one.place is not None else next(results) if one.value is not None else one.number
-            for one in ready.imported.outputs
+            give(one.look.of(computed))
+            if one.look is not None
+            else (one.number if one.place is None else arguments[one.place])
+            for give, one in zip(ready.giving, ready.frame.outputs, strict=True)
         ]
-        return outputs[0] if ready.imported.single else outputs
+        return outputs[0] if ready.frame.single else outputs
 
     @property
     def executions(self) -> tuple[Execution, ...]:
@@ -102,7 +104,7 @@ class Compiled:
             if key not in self._ready:
                 try:
                     self._ready[key] = self._made(arguments)
-                except (TCError, UnclaimedError) as error:
+                except TCError as error:
                     if not self._fails(str(error)):
                         raise
                     self._ready[key] = None
@@ -110,15 +112,27 @@ class Compiled:
 
     def _made(self, arguments: Sequence[Any]) -> _Ready:
         given = [_layout(one) for one in arguments]
-        found = imported(self._module, self._rules, given)
-        bases = bases_of(found.graph)
-        execution = Execution(prepared(bases.graph, self._settings).memory, self._settings.target)
-        used = set(found.graph.inputs) & {name for node in execution.plan.graph.nodes for name in node.operands} | set(
-            execution.plan.graph.outputs
-        )
-        taken = {name: at for at, name in enumerate(found.inputs) if name is not None and name in used}
-        taking = tuple((at, _taking(given[at])) for at in taken.values())
-        return _Ready(found, bases, Repeated(execution, tuple(taken)), taking, tuple(_giving(self._module, found)))
+        frame, execution = self._found(given)
+        taking = tuple((at, _taking(given[at])) for at, _ in frame.taken)
+        repeated = Repeated(execution, tuple(name for _, name in frame.taken))
+        return _Ready(frame, repeated, taking, tuple(_giving(self._module)))
+
+    def _found(self, given: Sequence[Any]) -> tuple[Frame, Execution]:
+        """The plan from the cache, or prepared now, and kept there."""
+        cache = cache_here()
+        text = None if cache is None else canonical(self._module, meaning_of)
+        digest = part_digest(text, given, self._settings)
+        kept = None if cache is None or digest is None else KeptPart(cache, digest, self._module, self._settings)
+        found = None if kept is None else kept.find(len(given))
+        if found is not None:
+            return found
+        from tc.torch.graphs import graph_of
+
+        frame, plan = graph_of(self._module, self._name, rules(), given).planned(self._settings)
+        execution = Execution(plan, self._settings.target)
+        if kept is not None:
+            kept.keep(frame, plan)
+        return frame, execution
 
 
 _MISSING: Final[Any] = object()
@@ -149,18 +163,20 @@ def _taking(layout: Layout) -> Taking:
     return take
 
 
-def _giving(module: fx.GraphModule, found: Imported) -> list[Callable[[np.ndarray], torch.Tensor]]:
+def _giving(module: fx.GraphModule) -> list[Callable[[np.ndarray], torch.Tensor]]:
     """Make tensors of the arrays of outputs, with dimensions in the order that callers see."""
-    from tc.torch.fx.importer import order_of
-
     (node,) = (node for node in module.graph.nodes if node.op == "output")
     (returned,) = node.args
     every = returned if isinstance(returned, list | tuple) else (returned,)
-    return [
-        _give(order_of(one), one.meta["val"].dtype)
-        for one, output in zip(every, found.outputs, strict=True)
-        if output.value is not None
-    ]
+    return [_give(order_of(one), one.meta["val"].dtype) if _is_tensor(one) else _refuse for one in every]
+
+
+def _is_tensor(one: object) -> bool:
+    return isinstance(one, fx.Node) and isinstance(one.meta.get("val"), torch.Tensor)
+
+
+def _refuse(array: np.ndarray) -> torch.Tensor:
+    raise AssertionError(f"{array.shape} is no tensor in the graph that was captured")
 
 
 def _give(order: tuple[int, ...], dtype: torch.dtype) -> Callable[[np.ndarray], torch.Tensor]:

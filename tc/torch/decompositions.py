@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import numpy as np
 import torch
-from torch._decomp import core_aten_decompositions
+from torch._decomp import _core_aten_decompositions_post_autograd
 
 from tc.torch.transformers import DECOMPOSITIONS
 
@@ -38,9 +39,14 @@ WHOLE: Final = (
 )
 
 
+@functools.cache
 def decompositions() -> Mapping[Any, Callable[..., Any]]:
-    """By operator, the function that computes it by others."""
-    found: dict[Any, Callable[..., Any]] = dict(core_aten_decompositions())
+    """By operator, the function that computes it by others.
+
+    Operators that are composed of others in PyTorch itself are not listed: its tracer takes them apart in any case, and
+    ``core_aten_decompositions`` takes a quarter of a second to collect them.
+    """
+    found: dict[Any, Callable[..., Any]] = dict(_core_aten_decompositions_post_autograd())
     for operator in WHOLE:
         found.pop(operator, None)
     return {

@@ -177,7 +177,7 @@ def test_autocast() -> None:
 
 def test_a_part_that_cannot_be_compiled_is_run_by_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
     from tc.base.errors import GraphError
-    from tc.torch import compiled as module
+    from tc.torch import graphs as module
 
     def refuse(*_: object) -> None:
         raise GraphError("it cannot be planned")

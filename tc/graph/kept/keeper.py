@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from tc.api.available import target_of_call
 from tc.base.environment import environment
 from tc.dispatch.kernel import Kernel
 from tc.graph.ir.source import Demand
+from tc.graph.kept.interface import interface_to_json
 from tc.graph.kept.record import Steps, made_plan
 from tc.graph.kept.request import request_text
 from tc.graph.kept.sound import require_sound
@@ -29,21 +31,29 @@ if TYPE_CHECKING:
 def keeper_of(contents: Contents, source: Source, settings: Settings) -> Keeper | None:
     """The keeper of a model; None where the process has no cache, and where it is to show how kernels are made."""
     kernels = kernel_cache(environment())
-    return None if kernels is None or environment().dump is not None else Keeper(kernels, contents, source, settings)
+    return None if kernels is None or environment().dump is not None else Keeper.of(kernels, contents, source, settings)
 
 
 class Keeper:
     """Finds stages that an earlier process has prepared, and keeps those that this one prepares.
 
-    ``kernels``: the cache that has them, and those of plans.
+    ``kernels``: the cache that has them, and those of plans.  ``interface``: what callers must know of the model, in
+    JSON.
     """
 
-    def __init__(self, kernels: KernelCache, contents: Contents, source: Source, settings: Settings) -> None:
+    def __init__(
+        self, kernels: KernelCache, contents: Contents, interface: Callable[[], str], settings: Settings
+    ) -> None:
         self._cache: Final = PlanCache.beside(kernels)
         self._kernels: Final = kernels
         self._contents: Final = contents
-        self._source: Final = source
+        self._interface: Final = interface
         self._settings: Final = settings
+
+    @staticmethod
+    def of(kernels: KernelCache, contents: Contents, source: Source, settings: Settings) -> Keeper:
+        """That of a model that is a source."""
+        return Keeper(kernels, contents, lambda: interface_to_json(source), settings)
 
     def find(self, request: Request) -> Stage[Runnable] | None:
         """The stage for a request, ready to run; None where it is to be prepared: also where a kernel is missing."""
@@ -70,7 +80,7 @@ class Keeper:
         wanted = self._wanted(request)
         if wanted is None or not self._cache.keeps:
             return
-        made = made_plan(self._source, plan, wanted.target, self._contents.arrays(), demanded=demanded)
+        made = made_plan(self._interface(), plan, wanted.target, self._contents.arrays(), demanded=demanded)
         if made is not None:
             self._cache.keep(wanted, made)
 

@@ -13,7 +13,6 @@ from tc.base.json_records import from_json, to_json
 from tc.graph.ir.nodes import Call
 from tc.graph.ir.sizes import shape_text
 from tc.graph.kept.constants import Stored, restored, stored
-from tc.graph.kept.interface import interface_to_json
 from tc.graph.kept.steps import Numbers, StoredPlan, restored_plan, restored_values, stored_plan
 from tc.graph.run.kernels import wanted_of
 from tc.language.program.specialization import Signature
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     import numpy as np
 
     from tc.cache.format.records import Plan
-    from tc.graph.ir.source import Source
     from tc.graph.kept.contents import Arrays
     from tc.graph.memory.plan import MemoryPlan
     from tc.language.program.program import Program
@@ -51,11 +49,12 @@ class _Steps:
 
 
 def made_plan(
-    source: Source, plan: MemoryPlan, target: Target, held: Mapping[str, np.ndarray], *, demanded: bool
+    interface: str, plan: MemoryPlan, target: Target, held: Mapping[str, np.ndarray], *, demanded: bool
 ) -> MadePlan | None:
     """A plan as it is stored; None for one that cannot be: with functions of the host, or with too many constants.
 
-    ``held``: what the model holds.  ``demanded``: its outputs decide what comes next.
+    ``interface``: what callers must know of the model.  ``held``: what it holds.  ``demanded``: its outputs decide what
+    comes next.
     """
     calls = [(call, wanted_of(plan, call)) for call in plan.graph.nodes if isinstance(call, Call)]
     kernels = dict.fromkeys((one.comprehension.definition, one.signature) for _, one in calls)
@@ -69,7 +68,7 @@ def made_plan(
     graph = plan.graph
     inputs = ", ".join(f"{name}({shape_text(graph.values[name].shape)})" for name in graph.inputs)
     return MadePlan(
-        interface=interface_to_json(source),
+        interface=interface,
         title=f"{graph.name}({inputs})",
         kernels=tuple(Wanted(own, signature, target, None) for own, signature in kernels),
         constants=constants.large,

@@ -2,53 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from tc.base.frozen import frozen
+from tc.base.types import ScalarType
 from tc.graph.ir.graph import Graph
 from tc.graph.ir.nodes import View
-from tc.graph.run.arrays import view_of
+from tc.graph.run.arrays import numbers
+from tc.runtime.frameworks.numpy_arrays import numpy_dtype
 
 if TYPE_CHECKING:
-    import numpy as np
+    from collections.abc import Sequence
 
-    from tc.graph.ir.values import Value
+
+@frozen
+class Look:
+    """An output as a part of what is computed: of the array with a ``number``, from the byte ``offset`` on.
+
+    ``whole``: it is that array.
+    """
+
+    number: int
+    type: ScalarType
+    shape: tuple[int, ...]
+    offset: int
+    whole: bool
+
+    def of(self, computed: Sequence[np.ndarray]) -> np.ndarray:
+        """The output, which shares memory with others that look at the same array."""
+        base = computed[self.number]
+        if self.whole:
+            return base
+        dtype = numpy_dtype(self.type)
+        if 0 in self.shape:
+            return np.empty(self.shape, dtype)
+        end = self.offset + math.prod(self.shape) * dtype.itemsize
+        return base.reshape(-1).view(np.uint8)[self.offset : end].view(dtype).reshape(self.shape)
 
 
 @frozen
 class Bases:
-    """``graph``: computes what outputs look at, each of them once.  ``views``: of each output, the first one first.
-
-    ``numbers``: of each output, which of the computed values it looks at.  ``values``: also those of views, by name.
-    """
+    """``graph``: computes what outputs look at, each of them once.  ``looks``: of each output."""
 
     graph: Graph
-    values: Mapping[str, Value]
-    views: tuple[tuple[View, ...], ...]
-    numbers: tuple[int, ...]
-
-    def outputs(self, computed: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """The outputs, which share memory where they look at the same value."""
-        return [self._viewed(computed[number], views) for number, views in zip(self.numbers, self.views, strict=True)]
-
-    def _viewed(self, array: np.ndarray, views: Sequence[View]) -> np.ndarray:
-        for view in views:
-            array = view_of(array, view, self.values[view.operand], self.values[view.result])
-        return array
+    looks: tuple[Look, ...]
 
 
 def bases_of(graph: Graph) -> Bases:
-    """The graph without the views that its outputs are."""
-    makers = graph.producers()
+    """The graph without the views that its outputs are, whose elements lie one after the other."""
+    makers, values = graph.producers(), graph.values
     bases: dict[str, int] = {}
-    views, numbers = [], []
+    looks = []
     for output in graph.outputs:
-        own: list[View] = []
-        base = output
+        assert values[output].is_contiguous
+        base, offset = output, 0
         while isinstance(node := makers.get(base), View):
-            own.append(node)
+            (start,) = numbers((node.offset,), node.result)
+            offset += start * values[node.operand].type.itemsize
             base = node.operand
-        views.append(tuple(reversed(own)))
-        numbers.append(bases.setdefault(base, len(bases)))
-    return Bases(graph.needed(bases), graph.values, tuple(views), tuple(numbers))
+        value, shape = values[output], numbers(values[output].shape, output)
+        number = bases.setdefault(base, len(bases))
+        whole = (offset, value.type, shape) == (0, values[base].type, values[base].shape)
+        looks.append(Look(number, value.type, shape, offset, whole))
+    return Bases(graph.needed(bases), tuple(looks))

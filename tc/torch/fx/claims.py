@@ -8,8 +8,6 @@ from typing import Any, Final
 
 import torch
 from torch import fx
-from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
-from torch.fx.passes.operator_support import OperatorSupportBase
 
 from tc.graph.ir.builder import Builder
 from tc.torch.fx.importer import computed
@@ -17,8 +15,15 @@ from tc.torch.fx.operation import Held, Rules, UnclaimedError
 from tc.torch.fx.types import TYPES, hinted, hinted_shape
 
 
-class Claims:
-    """The nodes that are left to PyTorch, each with a reason."""
+def refused(module: fx.GraphModule, rules: Rules) -> dict[fx.Node, str]:
+    """The nodes that are left to PyTorch in order, each with the reason."""
+    claims = _Claims(rules)
+    nodes = [node for node in module.graph.nodes if node.op == "call_function" and not claims.has(node)]
+    return {node: claims.left[node] for node in nodes}
+
+
+class _Claims:
+    """``left``: why nodes are not ours."""
 
     def __init__(self, rules: Rules) -> None:
         self._rules: Final = rules
@@ -75,29 +80,3 @@ def _example(builder: Builder, node: fx.Node) -> Held:
     if isinstance(found, torch.SymInt):
         return hinted(found)
     return found if isinstance(found, bool | int | float) else None
-
-
-class _Support(OperatorSupportBase):
-    """The claims, as PyTorch's partitioner asks for them."""
-
-    def __init__(self, claims: Claims) -> None:
-        self._claims = claims
-
-    def is_node_supported(self, submodules: Mapping[str, torch.nn.Module], node: fx.Node) -> bool:
-        """Whether a node is ours."""
-        del submodules
-        return node.op == "call_function" and self._claims.has(node)
-
-
-def partitioned(module: fx.GraphModule, claims: Claims) -> tuple[fx.GraphModule, list[str]]:
-    """The module with a submodule for every part that is ours, and their names."""
-    partitioner = CapabilityBasedPartitioner(module, _Support(claims), allows_single_node_partition=True)
-    fused = partitioner.fuse_partitions(partitioner.propose_partitions())
-    names = [str(node.target) for node in fused.graph.nodes if node.op == "call_module"]
-    return fused, names
-
-
-def is_whole(module: fx.GraphModule, claims: Claims) -> bool:
-    """Whether every node that computes something is ours."""
-    ours = [claims.has(node) for node in module.graph.nodes if node.op == "call_function"]  # all, for their reasons
-    return all(ours)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import math
 import operator
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-import numpy as np
 import torch
 from torch import fx
 
@@ -17,67 +15,50 @@ from tc.base.frozen import frozen
 from tc.graph.ir.builder import Builder
 from tc.graph.ir.graph import Graph
 from tc.graph.ir.values import Value
+from tc.torch.fx.layout import Layout, array_of, attribute_of, order_of
 from tc.torch.fx.operation import Held, Operation, Rules, UnclaimedError, extents
+from tc.torch.fx.origin import origin_of
 from tc.torch.fx.types import TYPES
 
 _SIZES: Final = (torch.ops.aten.sym_size.int, torch.ops.aten.sym_numel.default)
 
 
 @frozen
-class Layout:
-    """How a tensor that comes in lies in memory: ``order`` permutes its dimensions so that they are contiguous.
+class Returned:
+    """An output of the graph by its name, an input by its place, or else a number or None."""
 
-    ``shape``: with its dimensions in their own order.
-    """
-
-    shape: tuple[int, ...]
-    order: tuple[int, ...]
-    dtype: torch.dtype
-
-    @staticmethod
-    def of(shape: Sequence[int], strides: Sequence[int], dtype: torch.dtype) -> Layout:
-        """The layout of a tensor; one with gaps or repeated elements is copied, into the order of its dimensions."""
-        order = tuple(sorted(range(len(shape)), key=lambda axis: (-strides[axis], axis)))
-        step = 1
-        for axis in reversed(order):
-            if shape[axis] != 1 and strides[axis] != step:
-                return Layout(tuple(shape), tuple(range(len(shape))), dtype)
-            step *= max(shape[axis], 1)
-        return Layout(tuple(shape), order, dtype)
-
-
-@frozen
-class Imported:
-    """``inputs``: names of values by placeholder, None of numbers.  ``outputs``: what is returned in order.
-
-    Each of these is the place of an input that is returned, a name of an output of the graph, a number or None.
-    """
-
-    graph: Graph
-    inputs: tuple[str | None, ...]
-    outputs: tuple[_Output, ...]
-    single: bool
-
-
-@frozen
-class _Output:
     value: str | None = None
     place: int | None = None
     number: Any = None
 
 
-def imported(module: fx.GraphModule, rules: Rules, given: Sequence[Layout | bool | int | float]) -> Imported:
-    """The graph for what placeholders are; UnclaimedError for an operator without a rule, or whose rule refuses it."""
-    return _Importer(module, rules).run(given)
+@frozen
+class Imported:
+    """``inputs``: names of values by placeholder, None of numbers.  ``outputs``: what is returned in order, the only
+    one itself where it is ``single``.
+    """
+
+    graph: Graph
+    inputs: tuple[str | None, ...]
+    outputs: tuple[Returned, ...]
+    single: bool
+
+
+def imported(module: fx.GraphModule, name: str, rules: Rules, given: Sequence[Layout | bool | int | float]) -> Imported:
+    """The graph of this name for what placeholders are.
+
+    UnclaimedError for an operator without a rule, or whose rule refuses it.
+    """
+    return _Importer(module, name, rules).run(given)
 
 
 class _Importer:
     """One pass over the nodes."""
 
-    def __init__(self, module: fx.GraphModule, rules: Rules) -> None:
+    def __init__(self, module: fx.GraphModule, name: str, rules: Rules) -> None:
         self.module: Final = module
         self.rules: Final = rules
-        self.builder: Final = Builder("torch")
+        self.builder: Final = Builder(name)
         self.held: Final[dict[fx.Node, Held]] = {}
 
     def run(self, given: Sequence[Layout | bool | int | float]) -> Imported:
@@ -109,9 +90,7 @@ class _Importer:
         return value.name
 
     def _constant(self, node: fx.Node) -> Held:
-        found: Any = self.module
-        for part in str(node.target).split("."):
-            found = getattr(found, part)
+        found = attribute_of(self.module, node)
         if not isinstance(found, torch.Tensor) or found.dtype not in TYPES or found.device.type != "cpu":
             raise UnclaimedError("reads an attribute that is no tensor in memory")
         return self.builder.constant(array_of(found.detach().contiguous()), node.name)
@@ -124,15 +103,15 @@ class _Importer:
         for one in every:
             held = self.held[one] if isinstance(one, fx.Node) else one
             if isinstance(one, fx.Node) and one in places:
-                outputs.append(_Output(place=places[one]))
+                outputs.append(Returned(place=places[one]))
             elif isinstance(held, Value):
                 value = self._laid_out(one, held)
                 values.append(value)
-                outputs.append(_Output(value=value.name))
+                outputs.append(Returned(value=value.name))
             elif isinstance(held, tuple):
                 raise UnclaimedError("returns several results of an operator as one")
             else:
-                outputs.append(_Output(number=held))
+                outputs.append(Returned(number=held))
         graph = self.builder.finish(values)
         return Imported(graph, tuple(inputs), tuple(outputs), single)
 
@@ -140,15 +119,6 @@ class _Importer:
         """The value in the order in which its elements lie in memory in PyTorch, which callers see by its strides."""
         order = order_of(node)
         return self.builder.contiguous(self.builder.permute(value, order))
-
-
-def order_of(node: fx.Node) -> tuple[int, ...]:
-    """The dimensions of a result from the outermost to the innermost in memory."""
-    found = node.meta.get("val")
-    if not isinstance(found, torch.Tensor):
-        return ()
-    strides = [stride if isinstance(stride, int) else int(stride.node.hint) for stride in found.stride()]
-    return tuple(sorted(range(len(strides)), key=lambda axis: (-strides[axis], axis)))
 
 
 def computed(node: fx.Node, builder: Builder, held: Mapping[fx.Node, Held], rules: Rules) -> Held:
@@ -194,32 +164,3 @@ def _with_values(given: Any, held: Mapping[fx.Node, Held]) -> Any:
     """Arguments with what stands for nodes."""
     put: Any = held.__getitem__
     return fx.node.map_arg(given, put)
-
-
-def origin_of(node: fx.Node) -> str:
-    """The operator of a node, and the line of the user's code that it comes from."""
-    place = place_of(node)
-    return f"{node.target}, {place}" if place else str(node.target)
-
-
-def place_of(node: fx.Node) -> str:
-    """The line of the user's code that a node comes from, as in ``model.py:12``; empty if there is none."""
-    trace = str(node.meta.get("stack_trace") or "")
-    found = re.findall(r'File "([^"]+)", line (\d+)', trace)
-    return ":".join(found[-1]) if found else ""
-
-
-def array_of(tensor: torch.Tensor) -> np.ndarray:
-    """The memory of a contiguous tensor as an array."""
-    if tensor.dtype is torch.bfloat16:
-        import ml_dtypes
-
-        return tensor.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
-    return tensor.numpy()
-
-
-def tensor_of(array: np.ndarray, dtype: torch.dtype) -> torch.Tensor:
-    """The memory of a contiguous array as a tensor of this type."""
-    if dtype is torch.bfloat16:
-        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
-    return torch.from_numpy(array)
