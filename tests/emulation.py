@@ -17,13 +17,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import Any, Final
 from unittest.mock import patch
 
 import tc.runtime.host.pool
 from tc.artifact.executable import Executable
 from tc.base.environment import Environment
 from tc.base.types import ScalarType
+from tc.dispatch.arguments import Arguments
+from tc.dispatch.sites import HostSite
 from tc.language.program.specialization import Layout
 from tc.runtime.loaded_kernel import Memory
 from tests.codegen.harness import slot
@@ -47,8 +49,17 @@ def missing() -> str | None:
 def emulated() -> Iterator[None]:
     """Kernels for aarch64 can be called: ``Comprehension.compile`` and calls for ``TARGET`` work as they do there."""
     settings = Environment(compiler=COMPILER)
-    with patch("tc.api.kernels.environment", lambda: settings), patch("tc.dispatch.kernel.load", _load):
+    with (
+        patch("tc.api.kernels.environment", lambda: settings),
+        patch("tc.dispatch.kernel.load", _load),
+        patch("tc.dispatch.kernel.site_of", _site),
+    ):
         yield
+
+
+def _site(kernel: Any, executable: Executable, bound: Arguments) -> HostSite:
+    """What ``tc.dispatch.sites.site_of`` does for a processor that is there."""
+    return HostSite(kernel, executable.convention, executable.most_threads, bound.framework)
 
 
 def _load(executable: Executable) -> EmulatedKernel:
@@ -56,21 +67,24 @@ def _load(executable: Executable) -> EmulatedKernel:
     convention = executable.convention
     layouts = tuple(operand.layout for operand in convention.operands)
     types = tuple(scalar.type for scalar in convention.interface.scalars)
-    return EmulatedKernel(executable.binary.code, layouts, types, convention.memory)
+    return EmulatedKernel(executable.binary.code, layouts, types, len(convention.signature.symbolic), convention.memory)
 
 
 @dataclass(frozen=True, slots=True)
 class EmulatedKernel:
-    """A kernel that runs in the emulator; like ``LoadedKernel``."""
+    """A kernel that runs in the emulator; like ``LoadedKernel``.  ``open``: how many sizes follow its scalars."""
 
     binary: bytes
     layouts: tuple[Layout, ...]
     scalars: tuple[ScalarType, ...]
+    open: int
     memory: Memory
 
     def launch(self, addresses: Sequence[int], scalars: Sequence[int | float], threads: int) -> int:
         """Runs the kernel on buffers at ``addresses`` and returns its fault."""
-        ranges = [_range(address, layout) for address, layout in zip(addresses, self.layouts, strict=True)]
+        sizes = tuple(int(size) for size in scalars[len(scalars) - self.open :])
+        layouts = [layout.at(sizes) for layout in self.layouts]
+        ranges = [_range(address, layout) for address, layout in zip(addresses, layouts, strict=True)]
         blocks = _merged(ranges)
         words = [len(addresses)]
         for address, (begin, _) in zip(addresses, ranges, strict=True):
@@ -79,7 +93,8 @@ class EmulatedKernel:
         sent = [struct.pack("=Q", len(blocks))]
         sent += [struct.pack("=Q", end - begin) + ctypes.string_at(begin, end - begin) for begin, end in blocks]
         sent += [struct.pack(f"={len(words) + 1}Q", *words, len(scalars))]
-        sent += [slot(value, type) for value, type in zip(scalars, self.scalars, strict=True)]
+        types = (*self.scalars, *(ScalarType.INT64 for _ in sizes))
+        sent += [slot(value, type) for value, type in zip(scalars, types, strict=True)]
         received = _run(self.binary, threads, self.memory, b"".join(sent))
         (fault,), position = struct.unpack_from("=q", received), 8
         for begin, end in blocks:

@@ -6,7 +6,6 @@ import re
 import subprocess
 import zlib
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -65,7 +64,7 @@ def test_all_names_are_in_the_corpus() -> None:
 
 @pytest.mark.parametrize("number", range(PROGRAMS))
 def test_random_programs_agree_with_the_oracle(number: int) -> None:
-    recipe = replace(generate(SEED, number), target=emulation.TARGET)
+    recipe = generate(SEED, number, emulation.TARGET)
     outcome = execute(recipe)
     assert outcome.verdict is not Verdict.FAILED, describe(recipe, outcome)
 
@@ -97,7 +96,38 @@ def test_calls_with_several_threads() -> None:
 
 def test_multiply_adds_run_in_lanes() -> None:
     kernel = DEFINITIONS.mm.compile((129, 65), (65, 64), target=emulation.TARGET)
-    flags = kernel_flags(parse_cpu_target(emulation.TARGET), find_compiler(Environment(compiler=emulation.COMPILER)))
+    assert re.search(r"\bfmla\tv\d+\.4s", assembly(kernel.source, emulation.TARGET))
+
+
+def assembly(source: str, target: str) -> str:
+    flags = kernel_flags(parse_cpu_target(target), find_compiler(Environment(compiler=emulation.COMPILER)))
     command = (emulation.COMPILER, *flags, "-S", "-o", "-", "-x", "c", "-")
-    assembly = subprocess.run(command, input=kernel.source, capture_output=True, text=True, check=True).stdout
-    assert re.search(r"\bfmla\tv\d+\.4s", assembly)
+    return subprocess.run(command, input=source, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize("steps", [37, 64])
+@pytest.mark.parametrize(
+    ("left", "right", "instruction"),
+    [
+        ("int8", "int8", r"usdot v\d+\.4s"),
+        ("uint8", "int8", r"usdot v\d+\.4s"),
+        ("uint8", "uint8", r"usdot v\d+\.4s"),
+        ("bfloat16", "bfloat16", r"bfdot v\d+\.4s"),
+    ],
+)
+def test_words_are_multiplied_where_there_are_instructions(left: str, right: str, instruction: str, steps: int) -> None:
+    target = "cpu:armv8.2-a+bf16+i8mm"
+    wide = "float" if left == "bfloat16" else "int32"
+    text = f"def f({left}(M,K) A, {right}(K,N) B) -> (C) {{ C(m,n) +=! {wide}(A(m,k)) * {wide}(B(k,n)) }}"
+    f, random = tc.define(text).single(), np.random.default_rng(0)
+    if left == "bfloat16":
+        import ml_dtypes
+
+        a, b = (random.standard_normal(shape).astype(ml_dtypes.bfloat16) for shape in ((17, steps), (steps, 21)))
+    else:
+        a, b = (
+            random.integers(np.iinfo(type).min, np.iinfo(type).max, shape, type, endpoint=True)
+            for type, shape in ((left, (17, steps)), (right, (steps, 21)))
+        )
+    assert re.search(instruction, assembly(f.compile(a, b, target=target).source, target))
+    assert compare(f.oracle(a, b)["C"], np.asarray(f(a, b, target=target))).ok

@@ -6,10 +6,15 @@ from enum import Enum
 
 
 class Dot(Enum):
-    """What the dot product of two words is of, by the extension of x86 that has instructions for it.
+    """What the dot product of two words is of, by the extensions of x86 and of aarch64 that have instructions for it.
 
     ``BYTES``: four unsigned bytes and four signed ones.  ``PAIRS``: two bfloat16 numbers each.
     """
 
-    BYTES = "avx512vnni"
-    PAIRS = "avx512bf16"
+    BYTES = ("avx512vnni", "i8mm")
+    PAIRS = ("avx512bf16", "bf16")
+
+    @property
+    def extensions(self) -> tuple[str, ...]:
+        """Those of processors, by name, each of which has the instruction."""
+        return self.value

@@ -204,7 +204,8 @@ class FloatSum:
         """What rounding adds; no partial sum is farther from 0 than ``farthest``; ``old``: what there was before."""
         computed = computation_type(self.type)
         count = self.count + 1.0
-        unit = roundoff(computed)
+        # Instructions for dot products may round to odd, as those of aarch64 do: a sum is off by a whole place.
+        unit = roundoff(computed) * (2.0 if self.flushes else 1.0)
         every = growth(count, unit) * farthest
         if computed is not ScalarType.FLOAT32 or self.of_two:
             return every

@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # processes that only call kernels of processors need no GPUs
 
 @frozen
 class _March:
-    """One architecture level: its vector registers and, per processor flag of Linux, the compiler's option.
+    """One architecture level: its vector registers and, per processor flag of Linux, the compiler's option, if any.
 
     ``streams``: compilers offer stores of whole lines past the caches.
 
@@ -63,6 +63,8 @@ _V4: Final = {
     "avx512dq": "-mavx512dq",
     "avx512vl": "-mavx512vl",
 }
+# The level says it all to compilers.
+_ARM_V8_2: Final = {"crc32": "", "atomics": "", "asimdrdm": "", "dcpop": ""}
 # GCC moves parts of vectors through MMX registers, and leaves them in use: then the x87 unit has none left, and the
 # next fmod or long double of whoever runs on this thread is NaN.
 _X86: Final = ("-march=x86-64", "-mno-mmx")
@@ -77,13 +79,14 @@ _MARCHES: Final[Mapping[str, _March]] = MappingProxyType(
         "x86-64-v3": _March("x86_64", 32, 16, _X86, _V3, streams=True),
         "x86-64-v4": _March("x86_64", 64, 32, _WIDE, _V4, streams=True),
         "armv8-a": _March("aarch64", 16, 32, ("-march=armv8-a",), {}),
+        "armv8.2-a": _March("aarch64", 16, 32, ("-march=armv8.2-a",), _ARM_V8_2),
     }
 )
 
 
 @frozen
 class _Extension:
-    """A feature beyond a level that compilers use unasked."""
+    """A feature beyond a level: the flag of Linux for it, and the compiler's option, or what is added to the first."""
 
     march: str
     feature: str
@@ -95,6 +98,8 @@ _EXTENSIONS: Final[Mapping[str, _Extension]] = MappingProxyType(
         "avx512bf16": _Extension("x86-64-v4", "avx512_bf16", "-mavx512bf16"),
         "avx512vbmi": _Extension("x86-64-v4", "avx512vbmi", "-mavx512vbmi"),
         "avx512vnni": _Extension("x86-64-v4", "avx512_vnni", "-mavx512vnni"),
+        "bf16": _Extension("armv8.2-a", "bf16", "+bf16"),
+        "i8mm": _Extension("armv8.2-a", "i8mm", "+i8mm"),
     }
 )
 
@@ -151,8 +156,11 @@ class CpuTarget:
     @property
     def flags(self) -> tuple[str, ...]:
         """Options that make GCC and clang generate code for this target."""
-        march = _MARCHES[self.march]
-        return (*march.base, *march.features.values(), *(_EXTENSIONS[name].option for name in self.extensions))
+        march, options = _MARCHES[self.march], [_EXTENSIONS[name].option for name in self.extensions]
+        level, *others = march.base
+        added = "".join(option for option in options if option.startswith("+"))
+        own = (option for option in options if not option.startswith("+"))
+        return (level + added, *others, *filter(None, march.features.values()), *own)
 
     @property
     def features(self) -> frozenset[str]:

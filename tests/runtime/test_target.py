@@ -16,7 +16,7 @@ V4 = CpuTarget("x86-64-v4", ("avx512vnni",))
 
 
 def test_names_round_trip() -> None:
-    for target in (CpuTarget("x86-64"), V3, V4, CpuTarget("armv8-a")):
+    for target in (CpuTarget("x86-64"), V3, V4, CpuTarget("armv8-a"), CpuTarget("armv8.2-a", ("bf16", "i8mm"))):
         assert parse_target(str(target)) == target
     assert str(V4) == "cpu:x86-64-v4+avx512vnni"
     assert parse_target("cpu:x86-64-v4+avx512vnni+avx512vbmi+avx512vnni") == CpuTarget(
@@ -52,6 +52,15 @@ def test_the_richest_level_that_fits_is_resolved() -> None:
     # One missing feature costs the level.
     assert resolve(Processor("x86_64", V3.features - {"movbe"})) == CpuTarget("x86-64-v2")
     assert resolve(Processor("aarch64", frozenset())) == CpuTarget("armv8-a")
+    level = CpuTarget("armv8.2-a")
+    assert resolve(Processor("aarch64", level.features)) == level
+    assert resolve(Processor("aarch64", level.features | {"i8mm"})) == CpuTarget("armv8.2-a", ("i8mm",))
+    assert resolve(Processor("aarch64", frozenset({"i8mm"}))) == CpuTarget("armv8-a")
+
+
+def test_extensions_of_aarch64_are_added_to_its_level() -> None:
+    assert CpuTarget("armv8-a").flags == ("-march=armv8-a",)
+    assert CpuTarget("armv8.2-a", ("bf16", "i8mm")).flags == ("-march=armv8.2-a+bf16+i8mm",)
 
 
 def test_an_unknown_machine_is_refused() -> None:

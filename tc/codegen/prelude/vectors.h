@@ -81,7 +81,12 @@ TC_MASKED(int32, int32_t, 16, unsigned short, __builtin_ia32_loaddqusi512_mask, 
                                                                      tc_int32x##count b) {                            \
     return (tc_int32x##count)__VA_ARGS__;                                                                             \
   }
-#ifdef __clang__
+#if defined(__aarch64__)
+static inline tc_int32x4 tc_add_byte_dot_int32x4(tc_int32x4 sum, tc_int32x4 a, tc_int32x4 b) {
+  __asm__("usdot %0.4s, %1.16b, %2.16b" : "+w"(sum) : "w"(a), "w"(b));
+  return sum;
+}
+#elif defined(__clang__)
 TC_DOTS(4, __builtin_ia32_vpdpbusd128(sum, a, b)) TC_DOTS(8, __builtin_ia32_vpdpbusd256(sum, a, b))
 TC_DOTS(16, __builtin_ia32_vpdpbusd512(sum, a, b))
 #else
@@ -98,10 +103,16 @@ static inline tc_int32x2 tc_add_byte_dot_int32x2(tc_int32x2 sum, tc_int32x2 a, t
 #define TC_PAIR_DOTS(count)                                                                                           \
   static inline tc_float32x##count tc_add_pair_dot_float32x##count(tc_float32x##count sum, tc_int32x##count a,        \
                                                                    tc_int32x##count b) {                              \
-    __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));                                                     \
+    __asm__(TC_PAIR_DOT(sum, a, b));                                                                                  \
     return sum;                                                                                                       \
   }
+#ifdef __aarch64__
+#define TC_PAIR_DOT(sum, a, b) "bfdot %0.4s, %1.8h, %2.8h" : "+w"(sum) : "w"(a), "w"(b)
+TC_PAIR_DOTS(4)
+#else
+#define TC_PAIR_DOT(sum, a, b) "vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b)
 TC_PAIR_DOTS(4) TC_PAIR_DOTS(8) TC_PAIR_DOTS(16)
+#endif
 static inline tc_float32x2 tc_add_pair_dot_float32x2(tc_float32x2 sum, tc_int32x2 a, tc_int32x2 b) {
   for (int i = 0; i < 2; i++) sum[i] += tc_pair_dot_float32(a[i], b[i]);
   return sum;

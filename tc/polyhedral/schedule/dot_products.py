@@ -5,7 +5,7 @@ and ``B'`` holds the bytes of the steps ``4*q`` to ``4*q+3``, with zeros behind 
 sees a product of words.  ``C(m,n) +=! A(m,k) * B(k,n)`` of bfloat16 becomes ``C(m,n) +=! pair_dot(A'(m,q), B'(q,n))``
 of words of two in the same way: its products are exact in float32, in which they are added up (``vdpbf16ps``).
 
-x86's ``vpdpbusd`` multiplies unsigned bytes by signed ones: where both are signed, the
+``vpdpbusd`` of x86 and ``usdot`` of aarch64 multiply unsigned bytes by signed ones: where both are signed, the
 highest bit of one is flipped, which adds 128 to it; what that adds to the sum is 128 times the sum of the other
 operand.  All of that is exact modulo 2^32 (Intel 64 and IA-32 Architectures Software Developer's Manual, VPDPBUSD and
 VDPBF16PS).
