@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -11,7 +10,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from benchmarks.training.workload import Batch, Model
+from benchmarks.training.workload import Batch, Compiler, Model
 
 _DOCUMENTS: Final = Path(__file__).parents[2] / "docs"
 _BATCH: Final = 12
@@ -35,7 +34,7 @@ class _Block(nn.Module):
         query, key, value = (one.view(batch, length, self.heads, -1).transpose(1, 2) for one in parts)
         found = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
         x = x + self.outward(found.transpose(1, 2).reshape(batch, length, width))
-        return x + self.perceptron(self.norm2(x))
+        return x + self.perceptron(self.norm2(x))  # type: ignore[no-any-return]
 
 
 class Gpt(nn.Module):
@@ -93,7 +92,7 @@ class Documentation:
         found: torch.Tensor = model(*batch)
         return found
 
-    def score(self, compiled: Callable[[Model], Model]) -> None:
+    def score(self, compiled: Compiler) -> None:
         """There is nothing to reach beside the losses."""
         del compiled
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import gzip
 import importlib.util
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +14,7 @@ from torch import nn
 from torch.nn import functional
 from torch.optim.lr_scheduler import StepLR
 
-from benchmarks.training.workload import Batch, MissingDataError, Model, step
+from benchmarks.training.workload import Batch, Compiler, MissingDataError, Model, step
 
 _TESTED: Final = 1000
 _BATCH: Final = 64
@@ -79,7 +78,7 @@ class Mnist:
         images, labels = batch
         return functional.nll_loss(model(images), labels)
 
-    def score(self, compiled: Callable[[Model], Model]) -> tuple[str, float]:
+    def score(self, compiled: Compiler) -> tuple[str, float]:
         """The accuracy; the last batch of an epoch is smaller than the others."""
         model = self.model()
         optimizer, called = self.optimizer(model), compiled(model)
@@ -87,7 +86,7 @@ class Mnist:
         images, labels = digits()
         for epoch in range(self._epochs):
             model.train()
-            for chosen in _order(epoch).split(_BATCH):
+            for chosen in torch.split(_order(epoch), _BATCH):
                 step(self, optimizer, called, (images[chosen], labels[chosen]))
             scheduler.step()
         model.eval()

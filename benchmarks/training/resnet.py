@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 import torch
 from torch import nn
 from torch.nn import functional
 
-from benchmarks.training.workload import Batch, Model
+from benchmarks.training.workload import Batch, Compiler, Model
 
 _CLASSES: Final = 10
 
@@ -101,6 +100,6 @@ class Stripes:
         images, classes = batch
         return functional.cross_entropy(model(images), classes)
 
-    def score(self, compiled: Callable[[Model], Model]) -> None:
+    def score(self, compiled: Compiler) -> None:
         """There is nothing to reach beside the losses."""
         del compiled

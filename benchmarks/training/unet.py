@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import pairwise
 from typing import Final
 
@@ -10,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from benchmarks.training.workload import Batch, Model
+from benchmarks.training.workload import Batch, Compiler, Model
 
 
 def _twice(before: int, channels: int) -> nn.Module:
@@ -38,7 +37,7 @@ class UNet(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """The logits of each pixel of (N,1,H,W) images."""
-        kept = []
+        kept: list[torch.Tensor] = []
         for own in self.down:
             x = own(x if not kept else self.pool(x))
             kept.append(x)
@@ -82,6 +81,6 @@ class Discs:
         images, discs = batch
         return functional.binary_cross_entropy_with_logits(model(images), discs)
 
-    def score(self, compiled: Callable[[Model], Model]) -> None:
+    def score(self, compiled: Compiler) -> None:
         """There is nothing to reach beside the losses."""
         del compiled

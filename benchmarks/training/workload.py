@@ -9,6 +9,7 @@ import torch
 
 # A model, or what ``torch.compile`` made of it.
 Model: TypeAlias = Callable[..., Any]
+Compiler: TypeAlias = Callable[[torch.nn.Module], Model]
 Batch: TypeAlias = tuple[torch.Tensor, ...]
 
 
@@ -45,8 +46,8 @@ class Workload(Protocol):
         """The scalar that is made less."""
         ...
 
-    def score(self, compiled: Callable[[Model], Model]) -> tuple[str, float] | None:
-        """What a whole training reaches, and what that is; ``compiled`` compiles a model.  None if nothing is to reach."""
+    def score(self, compiled: Compiler) -> tuple[str, float] | None:
+        """What a whole training reaches, by name; ``compiled`` compiles a model.  None if there is nothing to reach."""
         ...
 
 

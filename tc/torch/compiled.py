@@ -141,7 +141,7 @@ _MISSING: Final[Any] = object()
 def _is_open(example: object) -> bool:
     if isinstance(example, torch.Tensor):
         return any(isinstance(size, torch.SymInt) for size in example.shape)
-    return isinstance(example, torch.SymInt)
+    return isinstance(example, torch.SymInt | torch.SymFloat | torch.SymBool)
 
 
 def _layout(given: Any) -> Any:

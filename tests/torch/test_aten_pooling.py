@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import pytest
 import torch
 from torch.nn import functional
 
+from tc.graph.ir.nodes import Call
+from tc.language.program.written_elements import is_scatter
 from tests.torch.agreement import agrees, random, refused
 
 INF, NAN = float("inf"), float("nan")
@@ -32,6 +35,29 @@ def test_max_pools_with_places(kernel: int, stride: int, padding: int, dilation:
     agrees(pool(3), irregular(2, 7, 8, 9))
     agrees(pool(2), torch.full((1, 1, 9, 11), -INF))
     agrees(lambda x: functional.max_pool2d(x, kernel, stride, padding, dilation, up), random(2, 9, 11, learned=True))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "stride", "padding", "dilation", "up"),
+    [(2, 2, 0, 1, False), (2, 2, 1, 1, False), (2, 3, 0, 1, True), (3, 3, 1, 1, True), (2, 4, 0, 3, False)],
+)
+def test_gradients_of_windows_that_share_no_element(
+    kernel: int, stride: int, padding: int, dilation: int, up: bool
+) -> None:
+    given = (kernel, stride, padding, dilation, up)
+    for pool, shape in (
+        (functional.max_pool1d, (2, 3, 17)),
+        (functional.max_pool2d, (2, 9, 12)),
+        (functional.max_pool3d, (2, 7, 8, 9)),
+    ):
+        report = agrees(functools.partial(_pooled, pool, given), random(*shape, learned=True))
+        executions = [one for part in report.parts for own in part.compiled for one in own.executions]
+        calls = [node for one in executions for node in one.plan.graph.nodes if isinstance(node, Call)]
+        assert not any(is_scatter(statement) for call in calls for statement in call.program.statements)
+
+
+def _pooled(pool: Callable[..., torch.Tensor], given: tuple[object, ...], x: torch.Tensor) -> torch.Tensor:
+    return pool(x, *given)
 
 
 @pytest.mark.parametrize(("kernel", "stride", "padding", "dilation", "up"), [own for own in WINDOWS if own[3] == 1])

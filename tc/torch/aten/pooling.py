@@ -60,11 +60,14 @@ def _max_pool(rank: int) -> Rule:
     return rule
 
 
-def _max_pool_gradient(rank: int) -> Rule:
+def _max_pool_gradient(rank: int, *, windowed: bool = True) -> Rule:
+    """``windowed``: places are in windows of a size; those of adaptive pools have sizes of their own."""
+
     def rule(operation: Operation) -> Value:
         spatial = extents(operation.value("self"))[-rank:]
         gradient, places = operation.value("grad_output"), operation.value("indices")
-        return planes.max_pool_gradient(operation.builder, gradient, places, spatial)
+        windows = _windows(operation, rank)[0] if windowed else None
+        return planes.max_pool_gradient(operation.builder, gradient, places, spatial, windows)
 
     return rule
 
@@ -145,6 +148,6 @@ RULES: Final[Rules] = {
     aten._adaptive_avg_pool3d_backward.default: _adaptive_gradient(3),
     aten.adaptive_max_pool2d.default: _adaptive_max(2),
     aten.adaptive_max_pool3d.default: _adaptive_max(3),
-    aten.adaptive_max_pool2d_backward.default: _max_pool_gradient(2),
-    aten.adaptive_max_pool3d_backward.default: _max_pool_gradient(3),
+    aten.adaptive_max_pool2d_backward.default: _max_pool_gradient(2, windowed=False),
+    aten.adaptive_max_pool3d_backward.default: _max_pool_gradient(3, windowed=False),
 }

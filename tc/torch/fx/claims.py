@@ -77,6 +77,6 @@ def _example(builder: Builder, node: fx.Node) -> Held:
             else None
             for one in found
         )
-    if isinstance(found, torch.SymInt):
+    if isinstance(found, torch.SymInt | torch.SymFloat | torch.SymBool):
         return hinted(found)
     return found if isinstance(found, bool | int | float) else None

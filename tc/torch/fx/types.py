@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, overload
 
 import numpy as np
 import torch
@@ -18,9 +18,18 @@ TYPES: Final[Mapping[torch.dtype, ScalarType]] = MappingProxyType(
 DTYPES: Final[Mapping[ScalarType, torch.dtype]] = MappingProxyType({type: dtype for dtype, type in TYPES.items()})
 
 
-def hinted(size: int | torch.SymInt) -> int:
-    """A size as it was in the example that PyTorch traces."""
-    return size if isinstance(size, int) else int(size.node.hint)
+@overload
+def hinted(size: int | torch.SymInt) -> int: ...
+@overload
+def hinted(size: torch.SymFloat | torch.SymBool) -> float | bool: ...
+
+
+def hinted(size: int | torch.SymInt | torch.SymFloat | torch.SymBool) -> float | bool:
+    """A size, or a number that is computed of sizes, as it was in the example that PyTorch traces."""
+    if isinstance(size, int):
+        return size
+    found: float | bool = size.node.hint
+    return found
 
 
 def hinted_shape(tensor: torch.Tensor) -> tuple[int, ...]:
