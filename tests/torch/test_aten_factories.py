@@ -84,3 +84,22 @@ def test_random_numbers_are_those_of_eager(
     assert torch.equal(torch.get_rng_state(), state)
     assert torch.equal(torch.autograd.grad(found.sum(), x)[0], slope)
     assert set(refused(function, x)) <= {*left, "<built-in function getitem>"}
+
+
+def test_masks_are_drawn_in_the_order_of_the_program_and_of_memory() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        across = functional.dropout((x @ x.t()).relu()[:5].t(), 0.3)  # is transposed
+        noise = torch.bernoulli(across.abs().clamp(0, 1))  # depends on what was drawn before
+        return functional.dropout(across + noise, 0.4) * torch.rand(7, 5) + functional.dropout(noise, 0.5)
+
+    x = random(7, 4, learned=True)
+    torch.manual_seed(3)
+    wanted = function(x)
+    state = torch.get_rng_state()
+    torch._dynamo.reset()
+    compiled = torch.compile(function, backend=backend, dynamic=False)
+    torch.manual_seed(3)
+    found = compiled(x)
+    assert torch.equal(torch.get_rng_state(), state)
+    torch.testing.assert_close(found, wanted)
+    torch.testing.assert_close(torch.autograd.grad(found.sum(), x), torch.autograd.grad(wanted.sum(), x))

@@ -9,9 +9,12 @@ from torch import fx
 from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from torch.fx.passes.operator_support import OperatorSupportBase
 
+from tc.torch.fx.draws import keep_draws
+
 
 def partitioned(module: fx.GraphModule, left: Container[fx.Node]) -> tuple[fx.GraphModule, list[str]]:
     """The module with a submodule for every part that is ours, and their names.  ``left``: what is PyTorch's."""
+    keep_draws(module)
     partitioner = CapabilityBasedPartitioner(module, _Support(left), allows_single_node_partition=True)
     fused = partitioner.fuse_partitions(partitioner.propose_partitions())
     names = [str(node.target) for node in fused.graph.nodes if node.op == "call_module"]
