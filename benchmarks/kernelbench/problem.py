@@ -140,12 +140,16 @@ def scaled(path: Path, limits: Limits | None = None) -> Problem:
         if not movable:
             break
         name = max(movable, key=lambda own: sizes[own])
-        tried = Problem(path, {**sizes, name: sizes[name] // 2})
-        found = cost_of(tried)
-        if found is None or found == cost:
+        # Others that are as large may have to stay so.
+        equal = {other for other, size in sizes.items() if size == sizes[name] and other not in fixed}
+        for names in ({name}, equal):
+            tried = Problem(path, {**sizes, **dict.fromkeys(names, sizes[name] // 2)})
+            found = cost_of(tried)
+            if found is not None and found != cost:
+                problem, sizes, cost = tried, dict(tried.sizes), found
+                break
+        else:
             fixed.add(name)
-            continue
-        problem, sizes, cost = tried, dict(tried.sizes), found
     if cost.elements > own.most_elements or cost.operations > own.most_operations:
         raise UnfitError(f"{problem.name}: {cost.elements:,} elements and {cost.operations:,} operations at the least")
     return problem

@@ -81,6 +81,13 @@ def test_the_largest_sizes_are_halved_until_the_model_fits(tmp_path: Path) -> No
     assert problem.level == 1
 
 
+def test_sizes_that_must_be_equal_are_halved_together(tmp_path: Path) -> None:
+    text = SCALED.replace("torch.rand(batch_size, features, *shape)", "torch.rand(2, 512, 64, *shape)")
+    text = text.replace("self.norm(x)", "self.norm(x) @ x").replace("(512, 1024)", "(1024, 1024)")
+    problem = scaled(problems(checkout(tmp_path, _1_a=text), [1], [])[0], Limits(elements=1 << 20))
+    assert problem.sizes["shape.0"] == problem.sizes["shape.1"] < 1024
+
+
 def test_models_that_do_not_fit_are_errors(tmp_path: Path) -> None:
     folder = checkout(tmp_path, _1_a=BROKEN, _2_b=SCALED)
     broken, large = problems(folder, [1], [])
