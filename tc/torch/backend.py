@@ -15,6 +15,7 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._functorch._aot_autograd.utils import make_boxed_func
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 
+from tc.api.progress import Progress
 from tc.torch.compiled import Compiled
 from tc.torch.decompositions import decompositions
 from tc.torch.fx.canonical import canonical
@@ -62,7 +63,7 @@ def _compiled(module: fx.GraphModule, kind: str, options: Options, report: Repor
     nodes = [node for node in module.graph.nodes if node.op == "call_function"]
     part = Part(kind, len(nodes))
     report.parts.append(part)
-    left = _left(module)
+    left = _left(module, kind)
     if not left:
         made = _made(module, part, options, report)
         part.compiled.append(made)
@@ -80,7 +81,7 @@ def _compiled(module: fx.GraphModule, kind: str, options: Options, report: Repor
     return fused
 
 
-def _left(module: fx.GraphModule) -> dict[fx.Node, str]:
+def _left(module: fx.GraphModule, kind: str) -> dict[fx.Node, str]:
     """The nodes that are left to PyTorch, and why: by the cache, or else by trying rules."""
     cache, nodes = cache_here(), list(module.graph.nodes)
     text = None if cache is None else canonical(module, meaning_of)
@@ -90,7 +91,8 @@ def _left(module: fx.GraphModule) -> dict[fx.Node, str]:
         return {nodes[number]: reason for number, reason in known.items()}
     from tc.torch.fx.claims import refused
 
-    found = refused(module, rules())
+    with Progress(f"reading {kind}", len(nodes)) as bar:
+        found = refused(module, rules(), bar.at)
     if kept is not None:
         kept.keep({number: found[node] for number, node in enumerate(nodes) if node in found})
     return found

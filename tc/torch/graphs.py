@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from torch import fx
 
+from tc.api.progress import Progress
 from tc.base.errors import GraphError
 from tc.base.frozen import frozen
 from tc.graph.preparation import prepared
@@ -47,9 +48,10 @@ class ModuleGraph:
 def graph_of(
     module: fx.GraphModule, name: str, rules: Rules, given: Sequence[Layout | bool | int | float]
 ) -> ModuleGraph:
-    """The graph for what placeholders are; GraphError for what no rule takes."""
+    """The graph for what placeholders are; GraphError for what no rule takes.  Terminals show how far it is."""
     try:
-        found = imported(module, name, rules, given)
+        with Progress(f"importing {name}", len(module.graph.nodes)) as bar:
+            found = imported(module, name, rules, given, bar.at)
     except UnclaimedError as error:
         raise GraphError(str(error)) from error
     bases = bases_of(found.graph)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import functools
+import io
+import os
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -192,6 +195,23 @@ def test_a_part_that_cannot_be_compiled_is_run_by_pytorch(monkeypatch: pytest.Mo
     assert "run by PyTorch: it cannot be planned" in str(report)
     with pytest.raises(Exception, match="it cannot be planned"):
         compiled(torch.exp, fallback="never")(x)
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("shown", [True, False])
+def test_terminals_alone_show_how_far_it_is(shown: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = _Terminal() if shown else io.StringIO()
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr("os.get_terminal_size", lambda _: os.terminal_size((80, 24)))
+    monkeypatch.setattr("tc.api.progress.PATIENCE", -1.0)
+    compiled(lambda x: x.exp() * 2)(torch.randn(3))
+    steps = ("reading inference [", "importing inference 0 [", "planning inference 0 [", "compiling [")
+    assert [f"tc: {step}" in stream.getvalue() for step in steps] == [shown] * len(steps)
+    assert shown or stream.getvalue() == ""
 
 
 def test_explain_says_what_runs_where() -> None:

@@ -11,15 +11,18 @@ from torch import fx
 
 from tc.graph.ir.builder import Builder
 from tc.torch.fx.importer import computed
-from tc.torch.fx.operation import Held, Rules, UnclaimedError
+from tc.torch.fx.operation import At, Held, Rules, UnclaimedError
 from tc.torch.fx.types import TYPES, hinted, hinted_shape
 
 
-def refused(module: fx.GraphModule, rules: Rules) -> dict[fx.Node, str]:
-    """The nodes that are left to PyTorch in order, each with the reason."""
-    claims = _Claims(rules)
-    nodes = [node for node in module.graph.nodes if node.op == "call_function" and not claims.has(node)]
-    return {node: claims.left[node] for node in nodes}
+def refused(module: fx.GraphModule, rules: Rules, at: At) -> dict[fx.Node, str]:
+    """The nodes that are left to PyTorch in order, each with the reason.  ``at`` is told how many have been tried."""
+    claims, found = _Claims(rules), {}
+    for number, node in enumerate(module.graph.nodes):
+        if node.op == "call_function" and not claims.has(node):
+            found[node] = claims.left[node]
+        at(number + 1, "operators")
+    return found
 
 
 class _Claims:

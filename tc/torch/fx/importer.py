@@ -16,7 +16,7 @@ from tc.graph.ir.builder import Builder
 from tc.graph.ir.graph import Graph
 from tc.graph.ir.values import Value
 from tc.torch.fx.layout import Layout, array_of, attribute_of, order_of
-from tc.torch.fx.operation import Held, Operation, Rules, UnclaimedError, extents
+from tc.torch.fx.operation import At, Held, Operation, Rules, UnclaimedError, extents
 from tc.torch.fx.origin import origin_of
 from tc.torch.fx.types import TYPES
 
@@ -44,12 +44,14 @@ class Imported:
     single: bool
 
 
-def imported(module: fx.GraphModule, name: str, rules: Rules, given: Sequence[Layout | bool | int | float]) -> Imported:
-    """The graph of this name for what placeholders are.
+def imported(
+    module: fx.GraphModule, name: str, rules: Rules, given: Sequence[Layout | bool | int | float], at: At
+) -> Imported:
+    """The graph of this name for what placeholders are.  ``at`` is told how many nodes have been imported.
 
     UnclaimedError for an operator without a rule, or whose rule refuses it.
     """
-    return _Importer(module, name, rules).run(given)
+    return _Importer(module, name, rules).run(given, at)
 
 
 class _Importer:
@@ -61,10 +63,11 @@ class _Importer:
         self.builder: Final = Builder(name)
         self.held: Final[dict[fx.Node, Held]] = {}
 
-    def run(self, given: Sequence[Layout | bool | int | float]) -> Imported:
+    def run(self, given: Sequence[Layout | bool | int | float], at: At) -> Imported:
         inputs: list[str | None] = []
         places: dict[fx.Node, int] = {}
-        for node in self.module.graph.nodes:
+        for number, node in enumerate(self.module.graph.nodes):
+            at(number, "operators")
             self.builder.origin = origin_of(node)
             if node.op == "placeholder":
                 places[node] = len(inputs)

@@ -15,6 +15,8 @@ from tc.torch.fx.types import TYPES, hinted_shape
 
 # What stands for a node: a tensor, several ones, or a number that sizes are computed with.
 Held: TypeAlias = "Value | tuple[Value | None, ...] | bool | int | float | None"
+# Is told how much has been done, and of what.
+At: TypeAlias = "Callable[[int, str], None]"
 
 
 class UnclaimedError(Exception):
