@@ -276,8 +276,8 @@ ROOMS = {
         "base language.program gradient graph.ir graph.operators graph.operators.neural torch.fx", "numpy torch"
     ),
     "torch": room(
-        "base graph.ir graph.memory graph.run graph.settings graph.preparation graph.kept store api torch.fx "
-        "torch.aten",
+        "base cache.format runtime.host store tuner.trial api graph.ir graph.memory graph.run graph.libraries "
+        "graph.settings graph.preparation graph.tuning graph.kept torch.fx torch.aten",
         "numpy torch",
     ),
     "jax": room("base runtime.frameworks api", "jax numpy"),
@@ -293,7 +293,7 @@ ROOMS = {
     "commands": room(
         "base language.program grammar cache.database cache.content targets runtime.host runtime artifact "
         "dispatch store tuner.trial tuner.space tuner.session api graph.ir graph.settings graph.tuning graph "
-        "commands.contents commands.export tuner.report",
+        "torch commands.contents commands.export tuner.report",
     ),
 }
 # These may be absent, or cost more than the rest of the process: modules and folders named after them hold their

@@ -128,9 +128,11 @@ class Store:
         """Stores a helper."""
         self._add(NATIVES, (native,))
 
-    def add_library_trial(self, trial: LibraryTrial) -> None:
-        """Stores how long a library takes."""
-        self._add(LIBRARY_TRIALS, (trial,))
+    def add_library_trial(self, trial: LibraryTrial, *, replace: bool = False) -> None:
+        """Stores how long a library takes; ``replace``: also where there is a trial of the same."""
+        row = row_of(LIBRARY_TRIALS, trial, self.key, self.now())
+        with self.transaction() as connection:
+            insert_records(connection, LIBRARY_TRIALS, (row,), Conflict.REPLACE if replace else Conflict.KEEP)
 
     def add_run(self, run: Run) -> None:
         """Stores that a search has begun."""

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from tc.api.available import target_of_call
 from tc.api.tuning import TuningRequest, device_numbers, first_device, workers_for, written_to
 from tc.base.counted import counted, duration
 from tc.base.environment import environment
@@ -45,6 +46,10 @@ from tc.tuner.session.subject import Subject
 from tc.tuner.space.starts import read_starts
 from tc.tuner.trial.budget import Budget
 
+if TYPE_CHECKING:
+    from tc.targets.target import Target
+    from tc.torch.tuning import TunedPart
+
 # What ``TuningRequest`` takes as it is written on the command line and in files.
 _AS_TEXT: Final = ("budget", "cache", "strategy", "numerics", "workers", "effort")
 _HELP: Final = """\
@@ -54,6 +59,7 @@ Finds quick options for kernels by trying them, and keeps every trial and the wi
   tc-tune kernels.tc --size M=..1024,N=256,K=32         # one kernel for every M from 1 to 1024
   tc-tune kernels.tc --size ... --gradient A,B          # its forward and its gradient by A and B
   tc-tune model.onnx --size N=1 --budget 8h             # all kernels of a model, and where they are divided
+  tc-tune --torch models:resnet --budget 8h             # all kernels of a model of PyTorch, forward and backward
   tc-tune jobs.toml                                     # many kernels, sizes and types, and models
   tc-tune report tuned.db --output tuned.html           # what came of it, as one page
 
@@ -126,7 +132,10 @@ def _parser() -> argparse.ArgumentParser:
         "tc-tune", description=_HELP, epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--version", action="version", version=f"tc-tune {RELEASE}")
-    parser.add_argument("file", type=Path, help="definitions (kernels.tc), a model, or a file of jobs (jobs.toml)")
+    file = "definitions (kernels.tc), a model, or a file of jobs (jobs.toml)"
+    parser.add_argument("file", type=Path, nargs="?", help=file)
+    torch = "a function of Python that returns a model of PyTorch and a tuple of its inputs, in the place of a file"
+    parser.add_argument("--torch", metavar="module:function", help=torch)
     parser.add_argument("--definition", action="append", default=[], help="one of the file's; may be repeated")
     sizes = "sizes, ..128 for one that stays open from 1 to 128; may be repeated"
     parser.add_argument("--size", action="append", default=[], metavar="M=..128,N=256", help=sizes)
@@ -167,6 +176,8 @@ def _tune(given: argparse.Namespace) -> int:
     here = environment()
     machines = Machines(workers_for(devices, request.workers, target), first_device(devices))
     graphs = [one for asked in file.models for one in asked.graphs(str(target))]
+    parts = _torch_parts(given.torch, target)
+    graphs += [(f"{given.torch} {part.name}", part.graph, part.keep) for part in parts]
     with interruptible() as stop, ExitStack() as stack:
         cache = written_to(request.cache, here, Path.cwd())
         store, status = Store.open(cache.where, key=cache.key), StatusLine()
@@ -186,13 +197,34 @@ def _tune(given: argparse.Namespace) -> int:
             status.clear()
         failed = [_tell_kernel(searched, quiet=given.quiet) for searched in kernels]
         failed += [_tell_model(model) for model in models]
+        for part in () if stop() else parts:
+            tell(f"{given.torch} {part.compare(pool.cache)}")
         if stop():
             say("interrupted; the same command goes on from here")
             return stop.status
     return 1 if any(failed) else 0
 
 
+def _torch_parts(place: str | None, target: Target) -> list[TunedPart]:
+    """The parts of a model of PyTorch, if there is one."""
+    if place is None:
+        return []
+    if target != target_of_call(None):
+        raise OptionsError(f"models of PyTorch are tuned for this processor, not for {target}; leave --target out")
+    from tc.commands.torch_models import torch_parts  # which takes a second to import
+
+    return torch_parts(place)
+
+
 def _job_file(given: argparse.Namespace) -> JobFile:
+    if (given.file is None) == (given.torch is None):
+        raise OptionsError("name either a file or --torch module:function")
+    if given.torch is not None:
+        if given.definition or given.size or given.shape or given.dtype or given.gradient is not None:
+            raise OptionsError(
+                "a model of PyTorch brings its inputs; leave out definitions, sizes, types and gradients"
+            )
+        return JobFile((), {})
     if given.file.suffix == ".toml":
         if given.definition or given.size or given.shape or given.dtype or given.gradient is not None:
             raise OptionsError(

@@ -164,12 +164,15 @@ class KernelCache(Access):
             return None if reader is None else reader.library_trial(work, machine, threads, library, generator)
         return None
 
-    def keep_library_trial(self, trial: LibraryTrial) -> None:
-        """Stores how long a library takes; only reads in other modes.  What cannot be stored is a warning."""
+    def keep_library_trial(self, trial: LibraryTrial, *, replace: bool = False) -> None:
+        """Stores how long a library takes; only reads in other modes.  What cannot be stored is a warning.
+
+        ``replace``: in the place of an earlier trial.
+        """
         if not self.keeps:
             return
         try:
-            self._store.get(None, self._open_store).add_library_trial(trial)
+            self._store.get(None, self._open_store).add_library_trial(trial, replace=replace)
         except CacheError as error:
             self._say_once("keep", f"the trial of a library is not kept: {error}")
 

@@ -16,13 +16,13 @@ from torch._functorch._aot_autograd.utils import make_boxed_func
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 
 from tc.api.progress import Progress
-from tc.torch.compiled import Compiled
+from tc.torch.compiled import Compiled, Watch
 from tc.torch.decompositions import decompositions
 from tc.torch.fx.canonical import canonical
 from tc.torch.fx.origin import place_of
 from tc.torch.fx.parts import partitioned
 from tc.torch.kept import KeptClaims, cache_here
-from tc.torch.options import Options, options_of
+from tc.torch.options import Fallback, Options, options_of
 from tc.torch.recurrences import with_whole_recurrences
 from tc.torch.report import Part, Report
 from tc.torch.rules import meaning_of, rules
@@ -34,14 +34,23 @@ def backend(
     *,
     options: Mapping[str, Any] | None = None,
     report: Report | None = None,
+    watch: Watch | None = None,
 ) -> Callable[..., Any]:
-    """What ``torch.compile`` calls with a graph, and example inputs; ``options`` are its own (see ``Options``)."""
+    """What ``torch.compile`` calls with a graph, and example inputs; ``options`` are its own (see ``Options``).
+
+    ``watch``: is told of each call of a part, and PyTorch runs them all.
+    """
     wanted, found = options_of(options), Report() if report is None else report
 
     def compiler(kind: str) -> Callable[[fx.GraphModule, Sequence[Any]], Callable[..., Any]]:
         def compile(graph: fx.GraphModule, examples: Sequence[Any]) -> Callable[..., Any]:
             del examples
-            boxed: Callable[..., Any] = make_boxed_func(_compiled(graph, kind, wanted, found))
+            part = Part(kind, sum(node.op == "call_function" for node in graph.graph.nodes))
+            found.parts.append(part)
+            run = _compiled(graph, part, wanted, timed=found.timed)
+            for own in part.compiled:
+                own.watch = watch
+            boxed: Callable[..., Any] = make_boxed_func(run if watch is not None else _tuned(run, part, wanted))
             return boxed
 
         return compile
@@ -58,14 +67,20 @@ def backend(
     return result
 
 
-def _compiled(module: fx.GraphModule, kind: str, options: Options, report: Report) -> Callable[..., Any]:
+def _tuned(run: Callable[..., Any], part: Part, options: Options) -> Callable[..., Any]:
+    """What tunes the parts first, if that is wanted."""
+    if options.tune is None or not part.compiled:
+        return run
+    from tc.torch.tuning import Tuned
+
+    return Tuned(run, part.compiled, options.tune)
+
+
+def _compiled(module: fx.GraphModule, part: Part, options: Options, *, timed: bool) -> Callable[..., Any]:
     """The module with kernels of ours for all that is claimed."""
-    nodes = [node for node in module.graph.nodes if node.op == "call_function"]
-    part = Part(kind, len(nodes))
-    report.parts.append(part)
-    left = _left(module, kind)
+    left = _left(module, part.kind)
     if not left:
-        made = _made(module, part, options, report)
+        made = _made(module, part, options, timed=timed)
         part.compiled.append(made)
         return made
     for node, reason in left.items():
@@ -74,7 +89,7 @@ def _compiled(module: fx.GraphModule, kind: str, options: Options, report: Repor
     fused, names = partitioned(module, left)
     for name in names:
         own = getattr(fused, name)
-        made = _made(own, part, options, report)
+        made = _made(own, part, options, timed=timed)
         part.compiled.append(made)
         setattr(fused, name, _Submodule(made))
     fused.recompile()
@@ -98,9 +113,15 @@ def _left(module: fx.GraphModule, kind: str) -> dict[fx.Node, str]:
     return found
 
 
-def _made(module: fx.GraphModule, part: Part, options: Options, report: Report) -> Compiled:
-    name = f"{part.kind} {len(part.compiled)}"
-    return Compiled(module, name, options.settings, lambda why: part.fails(why, options.fallback), timed=report.timed)
+def _made(module: fx.GraphModule, part: Part, options: Options, *, timed: bool) -> Compiled:
+    return Compiled(
+        module,
+        f"{part.kind} {len(part.compiled)}",
+        options.settings,
+        lambda why: part.fails(why, options.fallback),
+        measured=options.fallback is Fallback.MEASURED,
+        timed=timed,
+    )
 
 
 class _Submodule(torch.nn.Module):

@@ -6,6 +6,7 @@ import warnings
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from tc.base.counted import counted
 from tc.base.errors import GraphError
 from tc.torch.options import Fallback
 
@@ -53,9 +54,7 @@ class Part:
     def __str__(self) -> str:
         kernels = sum(len(one.kernels) for own in self.compiled for one in own.executions)
         lines = [f"{self.kind}: {self.nodes} nodes, {len(self.compiled)} parts of ours, {kernels} kernels"]
-        for number, own in enumerate(self.compiled):
-            took = "" if own.seconds is None else f", {own.seconds * 1e6:,.0f} us at best"
-            lines.append(f"  part {number}: {sum(len(one.kernels) for one in own.executions)} kernels{took}")
+        lines += [f"  part {number}: {_said(own)}" for number, own in enumerate(self.compiled)]
         for name, count in self.counts.items():
             lines.append(f"  left to PyTorch: {name} ({count} times, {self.places[name]}): {self.left[name]}")
         lines += [f"  run by PyTorch: {why}" for why in self.failures]
@@ -69,6 +68,14 @@ _RANDOM: Final = ("rand", "bernoulli", "dropout", "multinomial", "normal", "expo
 def is_random(name: str) -> bool:
     """Whether an operator, by its name as in ``aten.rand.default``, draws random numbers or goes with them."""
     return any(part in name for part in _RANDOM)
+
+
+def _said(own: Compiled) -> str:
+    """What became of a part, how long a call takes, and what tuning has measured of it."""
+    kernels = counted(sum(len(one.kernels) for one in own.executions), "kernel")
+    origins = dict.fromkeys("plan from the cache" if ready.kept else "planned here" for ready in own.ready)
+    took = [] if own.seconds is None else [f"{own.seconds * 1e6:,.0f} us at best"]
+    return ", ".join([kernels, *origins, *took, *(map(own.told, own.trials) if own.trials else ["not tuned"])])
 
 
 class Report:

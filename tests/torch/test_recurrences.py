@@ -26,7 +26,7 @@ def _captured() -> Iterator[None]:
 def test_layers_and_directions(kind: str) -> None:
     layer = LAYERS[kind](3, 4, num_layers=2, bidirectional=True, batch_first=True)
     report = agrees(layer, random(2, 5, 3, learned=True))
-    names = [str(node.target) for part in report.parts for one in part.compiled for node in one._module.graph.nodes]
+    names = [str(node.target) for part in report.parts for one in part.compiled for node in one.module.graph.nodes]
     assert sum(name.startswith("tc.") for name in names) == 8  # cells, forward and backward
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from tc.base.frozen import frozen
 from tc.graph.ir.graph import Graph
 from tc.graph.ir.nodes import Call, Host
 from tc.graph.libraries.form import Form, form_of
-from tc.graph.libraries.trials import RIGHT, trial_of
+from tc.graph.libraries.trials import GAIN, RIGHT, trial_of
 from tc.graph.libraries.work import Work, work_of
 
 if TYPE_CHECKING:
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from tc.graph.libraries.library import Library
     from tc.graph.libraries.trials import Ready
     from tc.graph.partition.partition import Partition
-
-# Measurements are no better than this.
-_GAIN: Final = 1.05
 
 
 @frozen
@@ -93,6 +90,6 @@ def _chosen(work: Work, form: Form, libraries: Sequence[Library], ready: Ready) 
         if trial is not None and trial.outcome == RIGHT and trial.ours is not None and trial.theirs is not None
     }
     best = max(gains, key=lambda title: gains[title], default=None)
-    taken = best if best is not None and gains[best] >= _GAIN else None
+    taken = best if best is not None and gains[best] >= GAIN else None
     call = work.call
     return Choice(call.results, call.program.name, "", taken, trials), None if taken is None else able[taken]

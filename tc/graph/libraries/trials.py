@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     Ready: TypeAlias = Callable[[Graph], Callable[[Mapping[str, np.ndarray]], object]]
 
 RIGHT: Final = "right"
+# Measurements are no better than this.
+GAIN: Final = 1.05
 
 
 def trial_of(library: Library, work: Work, form: Form, ready: Ready) -> LibraryTrial | None:

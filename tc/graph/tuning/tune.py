@@ -1,7 +1,8 @@
-"""Tunes a model from Python."""
+"""Tunes models from Python."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from typing import TYPE_CHECKING, Final
 
@@ -37,6 +38,21 @@ def tune(
 
     ``keep``: keeps the plan that comes of it, beside the winners.
     """
+    (found,) = tune_together([(name, graph, keep)], settings, target, request)
+    return found
+
+
+def tune_together(
+    graphs: Sequence[tuple[str, Graph, Keep | None]],
+    settings: Settings,
+    target: Target,
+    request: TuningRequest,
+    then: Callable[[KernelCache], None] | None = None,
+) -> list[tuple[ModelTuning, tuple[str, ...] | None]]:
+    """The same for several graphs by name, which share the budget.
+
+    ``then``: what comes last, with the cache that has the winners and the plans, which may end with this call.
+    """
     asked, here, status = request.settings, environment(), StatusLine()
     machines = Machines(workers_for(request.devices, request.workers, target))
     with scratch_folder(_PREFIX) as folder, ExitStack() as stack:
@@ -52,13 +68,16 @@ def tune(
 
         searches = Searches(stack, lambda: False)
         pool = KernelPool(searches, begin, target, KernelCache(configuration, here), lambda: False)
-        model = ModelSearch(name, graph, settings, pool, keep)
+        models = [ModelSearch(name, graph, settings, pool, keep) for name, graph, keep in graphs]
         try:
-            search([model], pool, asked.budget, lambda: None)
+            search(models, pool, asked.budget, lambda: None)
         except KeyboardInterrupt:
             searches.keep_best()
             raise
         finally:
             status.clear()
-        model.refresh()
-        return model.report()
+        for model in models:
+            model.refresh()
+        if then is not None:
+            then(pool.cache)
+        return [model.report() for model in models]
