@@ -86,7 +86,9 @@ def test_nothing_may_stay_pytorchs_where_that_is_forbidden() -> None:
     ("options", "message"),
     [
         ({"fallbck": "never"}, "backend 'tc' has no option 'fallbck'; did you mean 'fallback'?"),
-        ({"fallback": "often"}, "fallback must be one of unsupported, never, got 'often'"),
+        ({"fallback": "often"}, "fallback must be one of measured, unsupported, never, got 'often'"),
+        ({"tune": "often"}, "'often' is no budget; write a time as '8h'"),
+        ({"tune": 600}, "tune must be a budget, such as '10m' or '200 trials', got 600"),
     ],
 )
 def test_options_are_checked(options: dict[str, Any], message: str) -> None:
