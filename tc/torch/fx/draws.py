@@ -24,15 +24,22 @@ def keep_draws(module: fx.GraphModule) -> None:
             continue
         given = node.args[0] if node.args else None
         if node.target is aten.bernoulli.p and isinstance(given, fx.Node) and given.target in _EMPTY:
-            node.target = aten.bernoulli_.float  # the other one draws a contiguous tensor
-        if earlier is not None:
-            node.args = (node.target, earlier, *node.args)
-            node.target = _after
+            node.target, node.args = _mask, (earlier, *node.args)
+        elif earlier is not None:
+            node.target, node.args = _after, (earlier, node.target, *node.args)
         earlier = node
     module.recompile()
 
 
-def _after(function: Callable[..., Found], _earlier: object, *arguments: Any, **named: Any) -> Found:
+def _mask(_earlier: object, empty: torch.Tensor, p: float) -> torch.Tensor:
+    """What dropout draws; ``aten.bernoulli.p``, as which it is captured, draws a contiguous tensor.
+
+    Several masks may have the same empty tensor.
+    """
+    return torch.empty_like(empty).bernoulli_(p)
+
+
+def _after(_earlier: object, function: Callable[..., Found], *arguments: Any, **named: Any) -> Found:
     """Calls the function; what was drawn earlier is an argument, so that it comes first."""
     return function(*arguments, **named)
 
