@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from tc.store.cached import KernelCache
 
 _MICROSECONDS: Final = 1e6
+# Parts are few, and whole models often: the threads of both wait for each other longer where the machine is busy.
+_SECONDS: Final = 2.0
 
 
 def trial_of(cache: KernelCache, digest: str) -> LibraryTrial | None:
@@ -30,7 +32,7 @@ def trial_of(cache: KernelCache, digest: str) -> LibraryTrial | None:
 
 def tried(cache: KernelCache, digest: str, ours: Callable[[], object], theirs: Callable[[], object]) -> LibraryTrial:
     """Measures a part in turns, and stores what comes of it in the place of an earlier trial."""
-    times = least_times(ours, theirs)
+    times = least_times(ours, theirs, _SECONDS)
     found = LibraryTrial(*_place(digest), RIGHT, *times, datetime.now(UTC).isoformat(timespec="microseconds"))
     cache.keep_library_trial(found, replace=True)
     return found

@@ -48,6 +48,7 @@ def report_of(x: torch.Tensor, **options: Any) -> Report:
 def test_a_part_is_left_to_pytorch_where_that_was_measured_to_be_quicker(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("tc.torch.trials._SECONDS", 0.01)
     cache, x = cache_at(tmp_path / "cache.db", monkeypatch), torch.linspace(-1, 1, 5)
     first = report_of(x)
     (part,) = first.parts[0].compiled

@@ -13,14 +13,16 @@ from typing import Final
 # Rounds, and the seconds after which there are no more of them.
 _LEAST: Final = 7
 _MOST: Final = 200
-_SECONDS: Final = 0.25
+SECONDS: Final = 0.25
 
 
-def least_times(first: Callable[[], object], second: Callable[[], object]) -> tuple[float, float]:
-    """In seconds, of calls behind one that is not counted."""
+def least_times(
+    first: Callable[[], object], second: Callable[[], object], seconds: float = SECONDS
+) -> tuple[float, float]:
+    """In seconds, of calls behind one that is not counted.  ``seconds``: after which there are no more of them."""
     first(), second()
     begun, rounds = time.perf_counter(), list[tuple[float, float]]()
-    while len(rounds) < _LEAST or (len(rounds) < _MOST and time.perf_counter() - begun < _SECONDS):
+    while len(rounds) < _LEAST or (len(rounds) < _MOST and time.perf_counter() - begun < seconds):
         rounds.append((_seconds(first), _seconds(second)))
     return min(one for one, _ in rounds), min(other for _, other in rounds)
 
