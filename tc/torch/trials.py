@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 from tc.base.generator import generator_version
 from tc.cache.format.records import LibraryTrial
+from tc.graph.libraries.outcomes import GAIN, RIGHT
 from tc.graph.libraries.times import least_times
-from tc.graph.libraries.torch_calls import PyTorch
-from tc.graph.libraries.trials import GAIN, RIGHT
+from tc.graph.libraries.torch_title import torch_title
 from tc.runtime.host.threads import get_threads
 from tc.store.measured_machine import measured_machine
 
@@ -50,4 +50,4 @@ def said(trial: LibraryTrial, *, left: bool) -> str:
 
 
 def _place(digest: str) -> tuple[str, str, int, str, str]:
-    return digest, measured_machine(gpu=False), get_threads(), PyTorch().title, generator_version()
+    return digest, measured_machine(gpu=False), get_threads(), torch_title(), generator_version()

@@ -10,7 +10,8 @@ from tc.base.frozen import frozen
 from tc.graph.ir.graph import Graph
 from tc.graph.ir.nodes import Call, Host
 from tc.graph.libraries.form import Form, form_of
-from tc.graph.libraries.trials import GAIN, RIGHT, trial_of
+from tc.graph.libraries.outcomes import GAIN, RIGHT
+from tc.graph.libraries.trials import trial_of
 from tc.graph.libraries.work import Work, work_of
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import torch
 
-from tc.base.counted import counted
 from tc.base.frozen import frozen
 from tc.graph.libraries.form import Convolution, Form, MatrixProduct
+from tc.graph.libraries.torch_title import torch_title
 
 if TYPE_CHECKING:
     from tc.graph.ir.nodes import HostFunction
@@ -25,7 +25,7 @@ class PyTorch:
     @property
     def title(self) -> str:
         """See ``Library``."""
-        return f"PyTorch {torch.__version__}, {counted(torch.get_num_threads(), 'thread')}"
+        return torch_title()
 
     def function(self, form: Form) -> HostFunction:
         """Of all forms."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from tc.api.kernels import process_cache
 from tc.base.generator import generator_version
 from tc.base.once import Once
 from tc.cache.format.records import LibraryTrial
 from tc.graph.libraries.check import wrong
+from tc.graph.libraries.outcomes import RIGHT
 from tc.graph.libraries.times import least_times
 from tc.runtime.host.threads import get_threads
 from tc.store.measured_machine import measured_machine
@@ -26,10 +27,6 @@ if TYPE_CHECKING:
 
     # Makes a graph ready, to be called with its inputs by name.
     Ready: TypeAlias = Callable[[Graph], Callable[[Mapping[str, np.ndarray]], object]]
-
-RIGHT: Final = "right"
-# Measurements are no better than this.
-GAIN: Final = 1.05
 
 
 def trial_of(library: Library, work: Work, form: Form, ready: Ready) -> LibraryTrial | None:
