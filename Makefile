@@ -5,6 +5,7 @@ JOBS ?= 2
 PROGRAMS ?= 20000
 GRADIENTS ?= 50000
 GRAPHS ?= 5000
+MODULES ?= 1000
 
 # One more than cores: tests wait for disks and for each other's processes.
 WORKERS ?= $(shell echo $$(($(JOBS) + 1)))
@@ -31,7 +32,8 @@ help:
 	@echo "make test   check style, types and layers, and run the tests"
 	@echo "make test-postgres  run the tests of the cache on a PostgreSQL server too, which is installed if need be"
 	@echo "make fuzz   compare PROGRAMS=$(PROGRAMS) random programs with the oracle, half of them under sanitizers,"
-	@echo "            GRADIENTS=$(GRADIENTS) gradients with differences, and GRAPHS=$(GRAPHS) random graphs with NumPy"
+	@echo "            GRADIENTS=$(GRADIENTS) gradients with differences, GRAPHS=$(GRAPHS) random graphs with NumPy,"
+	@echo "            and MODULES=$(MODULES) random modules with PyTorch"
 	@echo "make bench  measure the suite beside PyTorch, NumPy and JAX; ARGUMENTS=... as for python -m benchmarks"
 	@echo "make docs   build the documentation in docs-output/, where every broken link is an error"
 	@echo "make clean  remove everything that make has made"
@@ -56,6 +58,7 @@ fuzz: $(VENV)/test.installed
 	$(BIN)/python -m tests.fuzz --programs $(PROGRAMS) --jobs $(JOBS)
 	$(BIN)/python -m tests.fuzz.gradients --programs $(GRADIENTS) --jobs $(JOBS)
 	$(BIN)/python -m tests.fuzz.graphs --programs $(GRAPHS) --jobs $(JOBS)
+	$(BIN)/python -m tests.fuzz.modules --programs $(MODULES) --jobs $(JOBS)
 
 bench: $(VENV)/bench.installed
 	$(BIN)/python -m benchmarks --json bench-output/results.json --plot bench-output/results.png $(ARGUMENTS)

@@ -21,6 +21,7 @@ from tc.torch.decompositions import decompositions
 from tc.torch.fx.canonical import canonical
 from tc.torch.fx.origin import place_of
 from tc.torch.fx.parts import partitioned
+from tc.torch.fx.shared import Shared, without_views
 from tc.torch.kept import KeptClaims, cache_here
 from tc.torch.options import Fallback, Options, options_of
 from tc.torch.recurrences import with_whole_recurrences
@@ -80,18 +81,13 @@ def _compiled(module: fx.GraphModule, part: Part, options: Options, *, timed: bo
     """The module with kernels of ours for all that is claimed."""
     left = _left(module, part.kind)
     if not left:
-        made = _made(module, part, options, timed=timed)
-        part.compiled.append(made)
-        return made
+        return _made(module, part, options, timed=timed)
     for node, reason in left.items():
         part.leave(str(node.target), reason, place_of(node) or "no place in the code")
     part.require(options.fallback)
     fused, names = partitioned(module, left)
     for name in names:
-        own = getattr(fused, name)
-        made = _made(own, part, options, timed=timed)
-        part.compiled.append(made)
-        setattr(fused, name, _Submodule(made))
+        setattr(fused, name, _Submodule(_made(getattr(fused, name), part, options, timed=timed)))
     fused.recompile()
     return fused
 
@@ -113,21 +109,40 @@ def _left(module: fx.GraphModule, kind: str) -> dict[fx.Node, str]:
     return found
 
 
-def _made(module: fx.GraphModule, part: Part, options: Options, *, timed: bool) -> Compiled:
-    return Compiled(
-        module,
-        f"{part.kind} {len(part.compiled)}",
-        options.settings,
-        lambda why: part.fails(why, options.fallback),
-        measured=options.fallback is Fallback.MEASURED,
-        timed=timed,
-    )
+def _made(module: fx.GraphModule, part: Part, options: Options, *, timed: bool) -> Callable[..., Any]:
+    """The module, whose results that are views are made by PyTorch of what is computed."""
+    own, results, single = without_views(module)
+    compiled: Callable[..., Any] = _nothing
+    if not all(one.given for one in results):
+        compiled = Compiled(
+            own,
+            f"{part.kind} {len(part.compiled)}",
+            options.settings,
+            lambda why: part.fails(why, options.fallback),
+            measured=options.fallback is Fallback.MEASURED,
+            timed=timed,
+        )
+        part.compiled.append(compiled)
+        if not single and all(one == Shared(False, at) for at, one in enumerate(results)):
+            return compiled
+
+    def call(*arguments: Any) -> Any:
+        computed = compiled(*arguments)
+        found = [one.of(arguments, computed) for one in results]
+        return found[0] if single else found
+
+    return call
+
+
+def _nothing(*arguments: Any) -> tuple[Any, ...]:
+    del arguments
+    return ()
 
 
 class _Submodule(torch.nn.Module):
     """A part of a module that is ours."""
 
-    def __init__(self, compiled: Compiled) -> None:
+    def __init__(self, compiled: Callable[..., Any]) -> None:
         super().__init__()
         self._compiled = compiled
 

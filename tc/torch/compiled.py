@@ -42,7 +42,7 @@ class Ready:
         """A plan of a module for what its placeholders are."""
         taking = tuple((at, taking_of(given[at])) for at, _ in frame.taken)
         repeated = Repeated(execution, tuple(name for _, name in frame.taken))
-        return Ready(frame, repeated, taking, giving_of(module), kept)
+        return Ready(frame, repeated, taking, giving_of(module, frame), kept)
 
     def __call__(self, arguments: Sequence[Any]) -> Any:
         """What the module returns."""

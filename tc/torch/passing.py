@@ -9,7 +9,9 @@ import numpy as np
 import torch
 from torch import fx
 
-from tc.torch.fx.layout import Layout, array_of, order_of, tensor_of
+from tc.torch.frame import Frame
+from tc.torch.fx.layout import Layout, array_of, tensor_of
+from tc.torch.fx.placing import Placing, placing_of, spreading
 
 # Makes the argument of an execution of a tensor.
 Taking: TypeAlias = Callable[[Any], np.ndarray]
@@ -37,12 +39,21 @@ def taking_of(layout: Layout) -> Taking:
     return take
 
 
-def giving_of(module: fx.GraphModule) -> tuple[Giving, ...]:
-    """Of each output: tensors have dimensions in the order that callers see."""
+def giving_of(module: fx.GraphModule, frame: Frame) -> tuple[Giving, ...]:
+    """Of each output: tensors have dimensions in the order that callers see; those that are equal are two."""
     (node,) = (node for node in module.graph.nodes if node.op == "output")
     (returned,) = node.args
     every = returned if isinstance(returned, list | tuple) else (returned,)
-    return tuple(_give(order_of(one), one.meta["val"].dtype) if _is_tensor(one) else _refuse for one in every)
+    makes = [_give(placing_of(one), one.meta["val"].dtype) if _is_tensor(one) else _refuse for one in every]
+    looks = [None if one.look is None else one.look.number for one in frame.outputs]
+    return tuple(
+        _copying(give) if look is not None and look in looks[:at] else give
+        for at, (look, give) in enumerate(zip(looks, makes, strict=True))
+    )
+
+
+def _copying(give: Giving) -> Giving:
+    return lambda array: give(array.copy())
 
 
 def _is_tensor(one: object) -> bool:
@@ -53,11 +64,14 @@ def _refuse(array: np.ndarray) -> torch.Tensor:
     raise AssertionError(f"{array.shape} is no tensor in the graph that was captured")
 
 
-def _give(order: tuple[int, ...], dtype: torch.dtype) -> Giving:
+def _give(placing: Placing, dtype: torch.dtype) -> Giving:
+    order = placing.order
+    spread = None if placing.strides is None else spreading(placing)
     back = None if order == tuple(range(len(order))) else tuple(order.index(axis) for axis in range(len(order)))
 
     def give(array: np.ndarray) -> torch.Tensor:
         found = tensor_of(array, dtype)
-        return found if back is None else found.permute(back)
+        found = found if back is None else found.permute(back)
+        return found if spread is None else spread(found)
 
     return give

@@ -62,7 +62,10 @@ class Part:
 
 
 # Random numbers are PyTorch's: its generators decide what they are.  So are the tensors that have their shapes.
-_RANDOM: Final = ("rand", "bernoulli", "dropout", "multinomial", "normal", "exponential", "getitem", "empty")
+_RANDOM: Final = (
+    *("rand", "bernoulli", "dropout", "multinomial", "normal", "exponential", "uniform", "cauchy", "geometric"),
+    *("poisson", "rrelu_with_noise", "getitem", "empty"),
+)
 
 
 def is_random(name: str) -> bool:

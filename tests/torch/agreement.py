@@ -55,7 +55,7 @@ def agrees(
     with nullcontext() if kernels else mock.patch("tc.torch.compiled.Execution", _Oracle):
         found = compiled(*inputs)
         close(found, wanted)
-        assert [_strides(one) for one in tensors(found)] == [_strides(one) for one in tensors(wanted)]
+        assert [strides(one) for one in tensors(found)] == [strides(one) for one in tensors(wanted)]
         close(_gradients(found, learned, weights), gradients)
     counts = {name for part in report.parts for name in part.counts}
     assert (counts, [part.failures for part in report.parts if part.failures]) == (set(left), [])
@@ -86,8 +86,16 @@ def random(*shape: int, dtype: torch.dtype = torch.float32, learned: bool = Fals
     return torch.randn(shape).to(dtype).requires_grad_(learned)
 
 
-def _strides(tensor: torch.Tensor) -> tuple[int, ...]:
-    return tensor.stride() if tensor.numel() > 1 else ()
+def strides(tensor: torch.Tensor) -> tuple[int, ...]:
+    """Those of dimensions that have several elements, if there are any elements."""
+    pairs = zip(tensor.stride(), tensor.shape, strict=True)
+    return tuple(stride for stride, extent in pairs if extent > 1) if tensor.numel() else ()
+
+
+def sharing(every: Tensors) -> list[int]:
+    """For each tensor with elements, the first that shares its memory."""
+    places = [one.untyped_storage().data_ptr() for one in every if one.layout is torch.strided and one.numel()]
+    return [places.index(place) for place in places]
 
 
 def _gradients(results: Any, learned: Tensors, weights: Tensors) -> tuple[torch.Tensor | None, ...]:

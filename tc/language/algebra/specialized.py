@@ -17,8 +17,11 @@ from tc.language.program.program import (
     IterationVariable,
     IteratorReference,
     Literal,
+    Read,
+    Select,
     Statement,
     iterators_in,
+    reads_in,
 )
 
 
@@ -26,7 +29,8 @@ def specialized(statement: Statement, values: Mapping[Expression, Expression]) -
     """The statement for given sizes.
 
     Iterators stay in subscripts and conditions from which a remainder by 1, say, would drop them: where one has no
-    value, nothing is written, and what is initialized depends on which iterators a condition has.
+    value, nothing is written, and what is initialized depends on which iterators a condition has.  A statement that
+    changes a value in place still reads it where a condition that is known drops that: it would be another value.
     """
     found = map_statement(statement, lambda e: substitute(e, values) if values else fold_constants(e))
     conditional = iterators_in(statement.conditions)
@@ -34,9 +38,21 @@ def specialized(statement: Statement, values: Mapping[Expression, Expression]) -
     everything = frozenset(iterator.name for iterator in found.iterators)
     return replace(
         found,
+        value=_reading(statement, found),
         subscripts=tuple(map(partial(_keeping, needed), statement.subscripts, found.subscripts)),
         conditions=tuple(map(partial(_keeping, everything), statement.conditions, found.conditions)),
     )
+
+
+def _reading(before: Statement, after: Statement) -> Expression:
+    """The value of ``after``, which reads its own element if that of ``before`` does."""
+    own = next(
+        (r for r in reads_in(before.value) if (r.tensor, r.subscripts) == (before.target, before.subscripts)), None
+    )
+    if own is None or any(read.tensor == after.target for read in reads_in(after.value)):
+        return after.value
+    read = Read(after.target, after.subscripts, own.type)
+    return Select(Literal(True, ScalarType.BOOL), after.value, read, after.value.type)
 
 
 def _has_values(iterator: IterationVariable, statement: Statement) -> bool:

@@ -21,7 +21,9 @@ from tc.torch.aten import (
     sampling,
     scans,
     scatters,
+    searching,
     sorting,
+    special,
     views,
 )
 from tc.torch.fx.operation import Rule
@@ -41,7 +43,9 @@ _FAMILIES: Final = (
     sampling,
     scans,
     scatters,
+    searching,
     sorting,
+    special,
     views,
 )
 RULES: Final[Mapping[Any, Rule]] = MappingProxyType(

@@ -11,6 +11,7 @@ from tc.base.types import ScalarType, computation_type
 from tc.graph.ir.values import Value
 from tc.graph.operators.pointwise import cast, pointwise
 from tc.graph.operators.texts import literal
+from tc.torch.aten.views import converted
 from tc.torch.fx.operation import Operation, Rule, Rules, UnclaimedError
 from tc.torch.fx.types import TYPES
 
@@ -138,13 +139,18 @@ def _divided(operation: Operation) -> Value:
     if mode is None:
         return formula(operation, "div", "{0} / {1}", operands, type)
     if type.is_floating:
-        if mode == "trunc":
-            return formula(operation, "div", "trunc({0} / {1})", operands, type)
-        raise UnclaimedError("divides floating numbers and rounds down")
+        text = "trunc({0} / {1})" if mode == "trunc" else _FLOORED_QUOTIENT
+        return formula(operation, "div", text, operands, type)
     rounded = "{0} / {1}" if mode == "trunc" else _FLOORED
     return formula(operation, "div", rounded, operands, type)
 
 
+# As Python has it: of what the remainder leaves, so that it is never one more than the quotient.
+_QUOTIENT: Final = "(({0} - fmod({0}, {1})) / {1} - (fmod({0}, {1}) != 0 && ({1} < 0) != (fmod({0}, {1}) < 0) ? 1 : 0))"
+_FLOORED_QUOTIENT: Final = (
+    f"{{1}} == 0 ? {{0}} / {{1}} : {_QUOTIENT} == 0 ? copysign({{0}} * 0, {{0}} / {{1}}) : "
+    f"floor({_QUOTIENT}) + ({_QUOTIENT} - floor({_QUOTIENT}) > 0.5 ? 1 : 0)"
+)
 _FLOORED: Final = "{0} / {1} - ({0} % {1} != 0 && ({0} < 0) != ({1} < 0) ? 1 : 0)"
 _INTEGER_REMAINDER: Final = "({0} % {1} != 0 && ({0} % {1} < 0) != ({1} < 0)) ? {0} % {1} + {1} : {0} % {1}"
 _REMAINDER: Final = "fmod({0}, {1}) != 0 && (fmod({0}, {1}) < 0) != ({1} < 0) ? fmod({0}, {1}) + {1} : fmod({0}, {1})"
@@ -156,9 +162,8 @@ def _remainder(operation: Operation) -> Value:
 
 
 def _floor_divided(operation: Operation) -> Value:
-    if operation.type.is_floating:
-        raise UnclaimedError("divides floating numbers and rounds down")
-    return formula(operation, "floor_divide", _FLOORED, [operation["self"], operation["other"]], operation.type)
+    text = _FLOORED_QUOTIENT if operation.type.is_floating else _FLOORED
+    return formula(operation, "floor_divide", text, [operation["self"], operation["other"]], operation.type)
 
 
 def _power(operation: Operation) -> Value:
@@ -200,12 +205,7 @@ def _clamp(operation: Operation) -> Value:
 
 
 def _converted(operation: Operation) -> Value:
-    if operation["memory_format"] not in (None, torch.preserve_format, torch.contiguous_format):
-        return cast(operation.builder, operation.value("self"), operation.type)
-    own = operation.value("self")
-    if operation.type is ScalarType.BOOL and own.type is not ScalarType.BOOL:
-        return pointwise(operation.builder, "to_bool", "{0} != 0", [own], ScalarType.BOOL)
-    return cast(operation.builder, own, operation.type)
+    return converted(operation, operation.value("self"), operation.type)
 
 
 def _copied(operation: Operation) -> Value:
@@ -268,9 +268,8 @@ _UNARY: Final[dict[str, str]] = {
     "relu": "{0} < 0 ? 0 : {0}",
     "square": "{0} * {0}",
     "frac": "{0} - trunc({0})",
-    "round": "rint({0})",
 }
-_UNCHANGED_INTEGERS: Final = ("floor", "ceil", "trunc", "round")
+_UNCHANGED_INTEGERS: Final = ("floor", "ceil", "trunc")
 
 
 def _named(expression: str) -> Rule:
@@ -352,6 +351,8 @@ RULES: Final[Rules] = {
     aten.hypot.default: _binary("hypot({0}, {1})"),
     aten.copysign.Tensor: _binary("copysign({0}, {1})"),
     aten.copysign.Scalar: _binary("copysign({0}, {1})"),
+    aten.nextafter.default: _binary("nextafter({0}, {1})"),
+    aten.ldexp.Tensor: _binary("{0} * exp2({1})"),
     aten.logical_and.default: _logical("{0} && {1}"),
     aten.logical_or.default: _logical("{0} || {1}"),
     aten.logical_xor.default: _logical("{0} != {1}"),

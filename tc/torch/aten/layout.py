@@ -9,7 +9,6 @@ from typing import Final
 import numpy as np
 import torch
 
-from tc.base.types import ScalarType
 from tc.graph.ir.values import Value
 from tc.graph.operators.indexed import written
 from tc.graph.operators.joining import concatenated
@@ -28,9 +27,9 @@ from tc.graph.operators.patches import (
     with_flagged,
     with_slice,
 )
-from tc.graph.operators.pointwise import cast, pointwise
+from tc.graph.operators.pointwise import broadcast_shape, cast
 from tc.graph.operators.reductions import reduced
-from tc.torch.aten.views import bounds, sliced
+from tc.torch.aten.views import bounds, converted, sliced
 from tc.torch.fx.operation import Operation, Rule, Rules, UnclaimedError, extents
 from tc.torch.fx.types import array_as
 
@@ -106,9 +105,7 @@ def _slice_scattered(operation: Operation) -> Value:
 def _copied(operation: Operation) -> Value:
     """The elements of another tensor, broadcast and cast to the shape and the type of ``self``."""
     own, source = operation.value("self"), operation.value("src")
-    if own.type is ScalarType.BOOL and source.type is not ScalarType.BOOL:
-        source = pointwise(operation.builder, "to_bool", "{0} != 0", [source], ScalarType.BOOL)
-    return operation.builder.expand(cast(operation.builder, source, own.type), own.shape)
+    return operation.builder.expand(converted(operation, source, own.type), own.shape)
 
 
 def _unfolded(operation: Operation) -> Value:
@@ -237,12 +234,18 @@ def _strided_scattered(operation: Operation) -> Value:
 
 
 def _masked_scatter(operation: Operation) -> Value:
-    builder, own, updates = operation.builder, operation.value("self"), operation.value("source")
+    return flagged_replaced(operation, operation.value("mask"), operation.value("source"))
+
+
+def flagged_replaced(operation: Operation, mask: Value, updates: Value) -> Value:
+    """``self`` with updates, in order, in the place of flagged elements."""
+    builder = operation.builder
     if math.prod(extents(updates)) == 0:
-        raise UnclaimedError("takes nothing as `source`")
-    flags = builder.expand(operation.value("mask"), own.shape)
-    flat = [tensor_of_one(builder, one) for one in (own, flags, updates)]
-    return builder.reshape(with_flagged(builder, *flat), own.shape)
+        raise UnclaimedError("takes no elements to put in")
+    given = (operation.value("self"), mask)
+    shape = broadcast_shape([one.shape for one in given], operation.name)
+    own, flags = (tensor_of_one(builder, builder.expand(one, shape)) for one in given)
+    return builder.reshape(with_flagged(builder, own, flags, tensor_of_one(builder, updates)), shape)
 
 
 def _masked_scatter_gradient(operation: Operation) -> Value:

@@ -14,6 +14,8 @@ from tc.graph.operators.indexed import written
 from tc.graph.operators.pointwise import pointwise
 from tc.graph.operators.scatters import scattered_elements
 from tc.torch.aten.indexing import indices_of
+from tc.torch.aten.layout import flagged_replaced
+from tc.torch.aten.views import converted
 from tc.torch.fx.operation import Operation, Rules, UnclaimedError, extents
 from tc.torch.fx.types import array_as
 
@@ -26,7 +28,24 @@ def _index_put(operation: Operation) -> Value:
     own, values = operation.value("self"), operation.value("values")
     if reduction and own.type is ScalarType.BOOL:
         raise UnclaimedError("adds truth values")
+    flags = [(at, one) for at, one in enumerate(operation["indices"]) if one and one.type is ScalarType.BOOL]
+    if flags and all(one is None for one in operation["indices"][1:]):
+        return _flagged_put(operation, flags[0][1], values, reduction)
     return written(operation.builder, own, indices_of(operation), values, reduction)
+
+
+def _flagged_put(operation: Operation, mask: Value, values: Value, reduction: str | None) -> Value:
+    """Values in the place of what is flagged of the first dimensions: the same for all, or one after the other."""
+    builder, own = operation.builder, operation.value("self")
+    rest = len(own.shape) - len(mask.shape)
+    if len(values.shape) <= rest or values.shape[0] == 1:
+        same = values if len(values.shape) <= rest else builder.reshape(values, values.shape[1:])
+        flags = builder.reshape(mask, (*mask.shape, *[1] * rest))
+        text = "{0} ? {1} : {2}" if reduction is None else "{0} ? {1} + {2} : {2}"
+        return pointwise(builder, "flagged_put", text, [flags, converted(operation, same, own.type), own], own.type)
+    if rest or reduction is not None:
+        raise UnclaimedError("puts in as many elements as are flagged")
+    return flagged_replaced(operation, mask, values)
 
 
 def _put(operation: Operation) -> Value:
@@ -65,7 +84,16 @@ def _scatter(operation: Operation) -> Value:
 
 def _scatter_value(operation: Operation) -> Value:
     shape = operation.value("index").shape
-    return _scattered(operation, _filled(operation, operation.number("value"), operation.type, shape), None)
+    value = _filled(operation, operation.number("value"), operation.type, shape)
+    return _scattered(operation, value, _named_reduction(operation))
+
+
+def _scatter_named(operation: Operation) -> Value:
+    return _scattered(operation, operation.value("src"), _named_reduction(operation))
+
+
+def _named_reduction(operation: Operation) -> str | None:
+    return _REDUCTIONS[operation["reduce"]] if operation.has("reduce") else None
 
 
 def _scatter_add(operation: Operation) -> Value:
@@ -118,6 +146,8 @@ RULES: Final[Rules] = {
     aten.put.default: _put,
     aten.scatter.src: _scatter,
     aten.scatter.value: _scatter_value,
+    aten.scatter.reduce: _scatter_named,
+    aten.scatter.value_reduce: _scatter_value,
     aten.scatter_add.default: _scatter_add,
     aten.scatter_reduce.two: _scatter_reduced,
     aten.index_reduce.default: _index_reduced,

@@ -8,9 +8,11 @@ from typing import Final
 
 import torch
 
+from tc.base.types import ScalarType
 from tc.graph.ir.values import Value
 from tc.graph.operators.joining import concatenated
-from tc.torch.fx.operation import Operation, Rules, UnclaimedError, extents
+from tc.graph.operators.pointwise import cast, pointwise
+from tc.torch.fx.operation import Operation, Rules, extents
 
 aten: Final = torch.ops.aten
 
@@ -123,10 +125,17 @@ def _unbound(operation: Operation) -> Sequence[Value]:
     return [operation.builder.reshape(sliced(operation, own, axis, at, 1, 1), shape) for at in range(count)]
 
 
+def converted(operation: Operation, value: Value, type: ScalarType) -> Value:
+    """The elements as another type; what is not 0 is true."""
+    if type is ScalarType.BOOL and value.type is not ScalarType.BOOL:
+        return pointwise(operation.builder, "to_bool", "{0} != 0", [value], ScalarType.BOOL)
+    return cast(operation.builder, value, type)
+
+
 def _joined(operation: Operation) -> Value:
-    every = [value for value in operation.values("tensors") if value.shape != (0,)]
-    if not every or any(value.type is not operation.type for value in every):
-        raise UnclaimedError("joins tensors of several types, or none")
+    given = operation.values("tensors")
+    found = [value for value in given if value.shape != (0,)] or given[:1]
+    every = [converted(operation, value, operation.type) for value in found]
     axis = (operation.integer("dim") if operation.has("dim") else 0) % max(len(every[0].shape), 1)
     return every[0] if len(every) == 1 else concatenated(operation.builder, every, axis)
 

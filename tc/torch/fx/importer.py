@@ -15,9 +15,10 @@ from tc.base.frozen import frozen
 from tc.graph.ir.builder import Builder
 from tc.graph.ir.graph import Graph
 from tc.graph.ir.values import Value
-from tc.torch.fx.layout import Layout, array_of, attribute_of, order_of
+from tc.torch.fx.layout import Layout, array_of, attribute_of
 from tc.torch.fx.operation import At, Held, Operation, Rules, UnclaimedError, extents
 from tc.torch.fx.origin import origin_of
+from tc.torch.fx.placing import placing_of
 from tc.torch.fx.types import TYPES
 
 _SIZES: Final = (torch.ops.aten.sym_size.int, torch.ops.aten.sym_numel.default)
@@ -119,9 +120,12 @@ class _Importer:
         return Imported(graph, tuple(inputs), tuple(outputs), single)
 
     def _laid_out(self, node: fx.Node, value: Value) -> Value:
-        """The value in the order in which its elements lie in memory in PyTorch, which callers see by its strides."""
-        order = order_of(node)
-        return self.builder.contiguous(self.builder.permute(value, order))
+        """The value in the order in which its elements lie in memory in PyTorch, each place once."""
+        placing = placing_of(node)
+        if placing.strides is not None:
+            zeros, ones = ([number] * len(value.shape) for number in (0, 1))
+            value = self.builder.slice(value, zeros, ones, placing.kept)
+        return self.builder.contiguous(self.builder.permute(value, placing.order))
 
 
 def computed(node: fx.Node, builder: Builder, held: Mapping[fx.Node, Held], rules: Rules) -> Held:

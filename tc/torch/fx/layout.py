@@ -35,15 +35,6 @@ class Layout:
         return Layout(tuple(shape), order, dtype)
 
 
-def order_of(node: fx.Node) -> tuple[int, ...]:
-    """The dimensions of a result from the outermost to the innermost in memory."""
-    found = node.meta.get("val")
-    if not isinstance(found, torch.Tensor):
-        return ()
-    strides = [stride if isinstance(stride, int) else int(stride.node.hint) for stride in found.stride()]
-    return tuple(sorted(range(len(strides)), key=lambda axis: (-strides[axis], axis)))
-
-
 def attribute_of(module: fx.GraphModule, node: fx.Node) -> Any:
     """What a node reads from the module."""
     found: Any = module

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import tc
 from tc.base.errors import ArgumentError, RangeError
 from tc.base.types import ScalarType
 from tc.language.lower.specialize import output_shapes, specialize, structural_scalars
@@ -287,3 +289,9 @@ def test_writes_that_leave_are_left_out_as_the_hint_says() -> None:
     with pytest.raises(RangeError, match=r"add `i \+ 1 < y\.0` to the `where`"):
         specialize(lower(text), signature(x=array(9)))
     specialize(lower(text.replace("0:y.0", "0:y.0, i + 1 < y.0")), signature(x=array(9)))
+
+
+@pytest.mark.parametrize("condition", ["N == 1", "!(N > 1)", "N % 1 == 0"])
+def test_a_change_in_place_stays_one_where_its_condition_is_known(condition: str) -> None:
+    f = tc.define(f"def f(float(N) x) -> (y) {{ y(i) = x(i)  y(i) = {condition} ? 2.0 : y(i) }}")
+    assert f(np.ones(1, np.float32)).tolist() == [2.0]

@@ -1,0 +1,242 @@
+"""``python -m tests.fuzz.modules``: random small modules, compiled by ours and eager, forward and backward.
+
+Where eager PyTorch in float64 differs from itself in the types of a module, ours may differ as much.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import multiprocessing
+import re
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing.connection import Connection
+from typing import Any, Final
+
+import torch
+
+from tc.base.frozen import frozen
+from tc.torch.backend import backend
+from tc.torch.report import Report
+from tests.fuzz.module_programs import Drawn, drawn
+from tests.torch.agreement import sharing, strides, tensors
+
+_CALLS: Final = 2
+# What PyTorch's tracer and its decompositions make of a function, without ours.
+_CAPTURED: Final = "aot_eager_decomp_partition"
+_LIMIT: Final = 120.0
+# How often the error of eager PyTorch ours may have, and the relative error that any may have, by type.
+_TIMES: Final = 4.0
+_RELATIVE: Final = {torch.float64: 1e-9, torch.float32: 2e-5, torch.float16: 4e-3, torch.bfloat16: 3e-2}
+
+
+@frozen
+class _Run:
+    """What calls gave: results, inputs after them, buffers, gradients; or what was raised."""
+
+    results: list[Any]
+    inputs: list[torch.Tensor]
+    state: list[torch.Tensor]
+    gradients: list[torch.Tensor | None]
+    raised: Exception | None = None
+
+    @property
+    def every(self) -> list[torch.Tensor | None]:
+        """All tensors in order."""
+        return [*tensors(self.results), *self.inputs, *self.state, *self.gradients]
+
+
+def check(seed: int) -> tuple[str | None, Report]:
+    """What is wrong with the module of a seed, if anything is; and what ran where.
+
+    What PyTorch's tracer does wrong without ours is not counted.
+    """
+    case, report = drawn(seed), Report()
+    torch._dynamo.reset()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        run = functools.partial(_run, case, seed)
+        wanted = run(case.text, lambda module: module)
+        if wanted.raised is not None:
+            return None, report
+        found = run(case.text, _compiling(functools.partial(backend, report=report)))
+        draws = "ropout" in case.text and case.mode == "train"
+        exact = None if draws else run(re.sub(_NARROW, _wider, case.text), lambda module: module)
+        why = _difference(found, wanted, exact)
+        if why is not None and _difference(found, run(case.text, _compiling(_CAPTURED)), exact) is None:
+            return None, report
+    return why, report
+
+
+_NARROW: Final = r"torch\.(b?float16|float32)|\.(float|half)\(\)"
+
+
+def _compiling(backend: Any) -> Callable[[torch.nn.Module], Any]:
+    return functools.partial(torch.compile, backend=backend, dynamic=False)
+
+
+def _wider(found: re.Match[str]) -> str:
+    return "torch.float64" if found[1] else ".double()"
+
+
+def _run(case: Drawn, seed: int, text: str, compiled: Callable[[torch.nn.Module], Any]) -> _Run:
+    """Two calls with fresh inputs, each with its gradients; the results of the first are read after the second."""
+    names: dict[str, Any] = {"torch": torch, "F": torch.nn.functional}
+    exec(text, names)  # it is what was drawn
+    torch.manual_seed(seed)
+    wide = text != case.text
+    module = names["Drawn"]().train(case.mode == "train")
+    _begin(module)
+    call, generator = compiled(module), torch.Generator().manual_seed(seed)
+    run = _Run([], [], [], [])
+    try:
+        for _ in range(_CALLS):
+            inputs = [one.make(generator) for one in case.given]
+            if wide:
+                inputs = [_widened(one) for one in inputs]
+            torch.manual_seed(seed)
+            with torch.set_grad_enabled(case.mode != "no_grad"):
+                results = call(*inputs)
+            run.results.append(results)
+            run.inputs.extend(inputs)
+            run.gradients.extend(_gradients(results, [*inputs, *module.parameters()]))
+    except Exception as error:  # noqa: BLE001  # whatever it is, it is compared
+        return _Run([], [], [], [], error)
+    run.state.extend(module.buffers())
+    return run
+
+
+def _widened(given: torch.Tensor) -> torch.Tensor:
+    return given.detach().double().requires_grad_(given.requires_grad) if given.is_floating_point() else given
+
+
+def _begin(module: torch.nn.Module) -> None:
+    """Parameters and buffers begin with numbers that every type has."""
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for own in module.parameters():
+            own.copy_((torch.randn(own.shape, generator=generator) * 8).round() / 16)
+
+
+def _gradients(results: Any, learned: Sequence[torch.Tensor]) -> list[torch.Tensor | None]:
+    wanted = [one for one in tensors(results) if one.requires_grad]
+    into = [one for one in learned if one.requires_grad]
+    if not wanted or not into:
+        return []
+    generator = torch.Generator().manual_seed(0)
+    weights = [(torch.randn(one.shape, generator=generator) * 4).round().div(4).to(one.dtype) for one in wanted]
+    return list(torch.autograd.grad(wanted, into, weights, allow_unused=True))
+
+
+def _difference(found: _Run, wanted: _Run, exact: _Run | None) -> str | None:
+    """What differs, if anything does."""
+    if found.raised is not None and wanted.raised is not None:
+        return None
+    if (raised := found.raised or wanted.raised) is not None:
+        return f"raises {''.join(traceback.format_exception(raised))}"
+    try:
+        _compare(found, wanted, exact)
+    except AssertionError as error:
+        return str(error)
+    return None
+
+
+def _compare(found: _Run, wanted: _Run, exact: _Run | None) -> None:
+    plain = [_plain(run.results) for run in (found, wanted)]
+    assert plain[0] == plain[1], f"results are {plain[0]}, not {plain[1]}"
+    left, right = ([one.requires_grad for one in tensors(run.results)] for run in (found, wanted))
+    assert left == right, f"results require gradients as {left}, not {right}"
+    precise = exact.every if exact is not None and exact.raised is None else [None] * len(wanted.every)
+    for at, (one, other, third) in enumerate(zip(found.every, wanted.every, precise, strict=True)):
+        assert (one is None) == (other is None), f"tensor {at} is {one}, not {other}"
+        if one is not None and other is not None:
+            _close(f"tensor {at}", one, other, third)
+    own, its = _in_memory(found), _in_memory(wanted)
+    assert own == its, f"strides and what shares memory are {own}, not {its}"
+
+
+def _in_memory(run: _Run) -> Any:
+    """The strides of results, and which of them and of inputs share memory."""
+    own = tensors(run.results)
+    return [strides(one) for one in own], sharing([*run.inputs, *own])
+
+
+def _plain(results: Any) -> list[Any]:
+    return [one for one in torch.utils._pytree.tree_leaves(results) if not isinstance(one, torch.Tensor)]
+
+
+def _close(what: str, one: torch.Tensor, other: torch.Tensor, exact: torch.Tensor | None) -> None:
+    assert one.dtype is other.dtype, f"{what} has {one.dtype}, not {other.dtype}"
+    assert one.shape == other.shape, f"{what} has shape {one.shape}, not {other.shape}"
+    if not one.is_floating_point():
+        same = exact is None or torch.equal(other.double(), exact.double())
+        assert not same or torch.equal(one, other), f"{what} is {one}, not {other}"
+        return
+    left, right = one.detach().double(), other.detach().double()
+    scale = float(right.nan_to_num().abs().max()) if right.numel() else 0.0
+    error = _RELATIVE[one.dtype] * max(scale, 1.0)
+    if exact is not None:
+        apart = (right - exact.detach().double()).nan_to_num().abs()
+        error += _TIMES * (float(apart.max()) if apart.numel() else 0.0)
+    torch.testing.assert_close(left, right, rtol=0, atol=error, equal_nan=True, msg=lambda text: f"{what}: {text}")
+
+
+def checked_apart(seed: int) -> tuple[str | None, str]:
+    """What is wrong with the module of a seed, checked in a process of its own, and what was left to PyTorch."""
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=_child, args=(theirs, seed))
+    process.start()
+    theirs.close()
+    try:
+        if not ours.poll(_LIMIT):
+            return f"takes longer than {_LIMIT:g} s", ""
+        found: tuple[str | None, str] = ours.recv()
+        return found
+    except EOFError:
+        process.join()
+        return f"the process ended with {process.exitcode}", ""
+    finally:
+        process.kill()
+        process.join()
+
+
+def _child(connection: Connection, seed: int) -> None:
+    try:
+        why, report = check(seed)
+        left = {f"{name}: {reason}" for part in report.parts for name, reason in part.left.items()}
+        left |= {f"part: {failure}" for part in report.parts for failure in part.failures}
+        connection.send((why, "\n".join(sorted(left))))
+    except Exception:  # noqa: BLE001  # it is reported
+        connection.send((traceback.format_exc(), ""))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Checks so many modules, and prints those that are wrong."""
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.modules")
+    parser.add_argument("--programs", type=int, default=1000)
+    parser.add_argument("--first", type=int, default=0, help="seed of the first")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--left", action="store_true", help="print what was left to PyTorch")
+    given = parser.parse_args(arguments)
+    torch.set_num_threads(1)
+    check(0)  # what every process needs
+    seeds, wrong = range(given.first, given.first + given.programs), []
+    with ProcessPoolExecutor(given.jobs, multiprocessing.get_context("fork")) as pool:
+        for seed, (why, left) in zip(seeds, pool.map(checked_apart, seeds), strict=True):
+            if given.left and left:
+                print(f"{seed} left: {left}", flush=True)
+            if why is not None:
+                wrong.append(seed)
+                print(f"{seed}: {why}\n{drawn(seed).text}\n{drawn(seed).mode} {drawn(seed).given}\n", flush=True)
+    print(f"{given.programs} modules, {len(wrong)} wrong")
+    if wrong:
+        sys.exit(" ".join(map(str, wrong)))
+
+
+if __name__ == "__main__":
+    main()
