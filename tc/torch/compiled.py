@@ -79,7 +79,7 @@ class Compiled:
         self.settings: Final = settings
         self._fails: Final = fails
         self._measured: Final = measured
-        self._timed: Final = timed
+        self.timed: Final = timed
         self.seconds: float | None = None
         # Is told of each call, which PyTorch runs meanwhile.
         self.watch: Watch | None = None
@@ -93,7 +93,7 @@ class Compiled:
 
     def __call__(self, *arguments: Any) -> Any:
         """The results."""
-        if not self._timed:
+        if not self.timed:
             return self._called(arguments)
         started = time.perf_counter()
         found = self._called(arguments)

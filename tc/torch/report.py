@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from tc.base.counted import counted
 from tc.base.errors import GraphError
+from tc.graph.ir.nodes import Call
 from tc.torch.options import Fallback
 
 if TYPE_CHECKING:
@@ -54,7 +55,10 @@ class Part:
     def __str__(self) -> str:
         kernels = sum(len(one.kernels) for own in self.compiled for one in own.executions)
         lines = [f"{self.kind}: {self.nodes} nodes, {len(self.compiled)} parts of ours, {kernels} kernels"]
-        lines += [f"  part {number}: {_said(own)}" for number, own in enumerate(self.compiled)]
+        for number, own in enumerate(self.compiled):
+            lines.append(f"  part {number}: {_said(own)}")
+            if own.timed:
+                lines += [f"    {count} x {kernel}" for kernel, count in _kernels(own).items()]
         for name, count in self.counts.items():
             lines.append(f"  left to PyTorch: {name} ({count} times, {self.places[name]}): {self.left[name]}")
         lines += [f"  run by PyTorch: {why}" for why in self.failures]
@@ -81,8 +85,22 @@ def _said(own: Compiled) -> str:
     return ", ".join([kernels, *origins, *took, *(map(own.told, own.trials) if own.trials else ["not tuned"])])
 
 
+def _kernels(own: Compiled) -> Counter[str]:
+    """How often a part has each kernel, which are told apart by name and shapes."""
+    found: Counter[str] = Counter()
+    for execution in own.executions:
+        graph = execution.plan.graph
+        for node in graph.nodes:
+            if isinstance(node, Call):
+                shapes = ", ".join("x".join(map(str, graph.values[name].shape)) or "scalar" for name in node.operands)
+                found[f"{node.program.name}({shapes})"] += 1
+    return found
+
+
 class Report:
-    """The parts in the order in which PyTorch captured them.  ``timed``: calls of ours are timed."""
+    """The parts in the order in which PyTorch captured them.  ``timed``: calls of ours are timed, and kernels
+    listed.
+    """
 
     def __init__(self, *, timed: bool = False) -> None:
         self.parts: Final[list[Part]] = []

@@ -221,7 +221,7 @@ def test_explain_says_what_runs_where() -> None:
     text = str(tc.torch.explain(model, torch.randn(3, 4, requires_grad=True)))
     assert "forward: " in text
     assert "backward: " in text
-    assert " us at best" in text
+    assert " us at best, not tuned\n    1 x gelu_tanh(3x4)" in text
 
 
 def test_tensors_on_other_devices_stay_pytorchs() -> None:
