@@ -57,7 +57,7 @@ class Surroundings:
     which those of the register tile must divide.  ``chunks``: extents of the chunks that cores have of a loop, which
     they must divide, too.  ``steps``: iterators that count steps of blocks, one of which is in a tile at a time, and
     ``written`` the tensors that these write, of which nothing can be packed.  ``shared``: statements that write other
-    tensors run in the same loops.
+    tensors run in the same loops; ``across``: how many accesses of others lie across memory.
     """
 
     sizes: tuple[tuple[str, int], ...] = ()
@@ -67,6 +67,7 @@ class Surroundings:
     steps: frozenset[str] = frozenset()
     written: frozenset[str] = frozenset()
     shared: bool = False
+    across: tuple[tuple[str, int], ...] = ()
 
 
 _NOTHING: Final = Surroundings()
@@ -92,7 +93,14 @@ def choose_microkernel(
         return None
     chunks = dict(around.chunks)
     costs = tile_costs(
-        statement, layouts, unit, packs=packs, chunks=chunks, written=around.written, shared=around.shared
+        statement,
+        layouts,
+        unit,
+        packs=packs,
+        chunks=chunks,
+        written=around.written,
+        shared=around.shared,
+        across=dict(around.across),
     )
     if not costs.lanes_fit():
         return None

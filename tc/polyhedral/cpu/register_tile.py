@@ -20,6 +20,7 @@ from tc.language.program.program import iterators_in
 from tc.language.program.specialization import Layout
 from tc.polyhedral.analysis.extents import extent_of, volume
 from tc.polyhedral.analysis.paths import paths_below
+from tc.polyhedral.analysis.reads import accesses
 from tc.polyhedral.analysis.scattered import is_scatter
 from tc.polyhedral.analysis.strides import iterator_of, stride
 from tc.polyhedral.cpu.chunk_steps import runs_steps
@@ -88,12 +89,12 @@ def register_tile_tree(
     ``lanes``: mark the one for vectors.  ``tiles``: sizes of the larger tiles that the same loops will get.  Loops that
     run the steps of blocks are not tiled: one step at a time is in a tile.
     """
-    blocks = _blocks_of(tree, scop)
+    blocks, layouts = _blocks_of(tree, scop), layouts_of(scop)
 
     def cuts(band: Band, domain: isl.UnionSet, depth: int, points: tuple[Member, ...]) -> tuple[Cut, ...]:
         sizes = tuple(zip(band.members, sizes_at(tiles, band, depth), strict=True))
         statements = [scop.statement(name) for name in statement_names(domain)]
-        found = _heaviest_tile(statements, _reduced_in(band, domain, scop), points, sizes, blocks, choose)
+        found = _heaviest_tile(statements, _reduced_in(band, domain, scop), points, sizes, blocks, layouts, choose)
         if found is None:
             return tuple(WHOLE for _ in band.members)
         return tuple(_cut(member, *found, lanes=lanes) for member in band.members)
@@ -160,16 +161,40 @@ def _heaviest_tile(
     points: tuple[Member, ...],
     sizes: tuple[tuple[Member, int], ...],
     blocks: Mapping[str, _Blocks],
+    layouts: Mapping[str, Layout],
     choose: ChooseTile,
 ) -> tuple[StatementBody, MicroKernel] | None:
     """The ``reduced`` statement with the most instances that has a register tile, and the tile."""
     shared = len({statement.body.target for statement in statements}) > 1
     for statement in sorted(statements, key=lambda s: -volume(isl.UnionSet.from_set(s.domain))):
-        around = _surroundings(statement, points, sizes, blocks.get(statement.name, _Blocks()), shared=shared)
+        across = _across(statement, statements, [member for member, _ in sizes], layouts)
+        own = blocks.get(statement.name, _Blocks())
+        around = _surroundings(statement, points, sizes, own, across, shared=shared)
         tile = choose(statement, around)
         if tile is not None and statement.name in reduced:
             return statement.body, tile
     return None
+
+
+def _across(
+    statement: ScopStatement, statements: Items[ScopStatement], members: Items[Member], layouts: Mapping[str, Layout]
+) -> dict[str, int]:
+    """By iterator, how many accesses of others in the same loops move across memory along it.
+
+    Elements of its target are in the tile, too.
+    """
+    found: dict[str, int] = {}
+    for other, member in product(statements, members):
+        own, theirs = (iterator_of(member.function, one.body) for one in (statement, other))
+        if other is statement or own is None or theirs is None:
+            continue
+        moved = [
+            stride(subscripts, layouts[tensor], theirs)
+            for tensor, subscripts in accesses(other.body)
+            if tensor != statement.body.target
+        ]
+        found[own] = found.get(own, 0) + sum(step not in (0, 1) for step in moved)
+    return {name: count for name, count in found.items() if count}
 
 
 def _surroundings(
@@ -177,6 +202,7 @@ def _surroundings(
     points: tuple[Member, ...],
     sizes: tuple[tuple[Member, int], ...],
     blocks: _Blocks,
+    across: Mapping[str, int],
     *,
     shared: bool,
 ) -> Surroundings:
@@ -196,6 +222,7 @@ def _surroundings(
         frozenset(blocks.steps),
         frozenset(blocks.written),
         shared,
+        tuple(sorted(across.items())),
     )
 
 

@@ -8,8 +8,7 @@ multiplication*, 2008).  The constants were fitted to times of single products o
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import reduce
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 import islpy as isl
@@ -21,6 +20,7 @@ from tc.language.program.specialization import Layout
 from tc.polyhedral.analysis.pack import can_pack, worth_packing
 from tc.polyhedral.analysis.reads import ranging_iterators, value_reads
 from tc.polyhedral.analysis.strides import greatest_stride
+from tc.polyhedral.cpu.borders import Conditions, conditions_of
 from tc.polyhedral.ir.loops import LINE_BYTES
 from tc.polyhedral.ir.scop import ScopStatement
 from tc.targets.machine import VectorUnit
@@ -47,6 +47,7 @@ _SCATTER: Final = 4.0  # one result that is stored across memory, alone in its l
 _TRANSPOSE: Final = 0.5  # the same where rows of the tile lie side by side in memory
 _ALIASED: Final = 2.0  # likewise, if lanes lie so far apart that they meet in a few sets of the cache
 _CUT: Final = 16.0  # likewise, if lanes all meet in one set, of rows that no half of a line holds whole
+_ALONE: Final = 28.0  # one element for another statement, if lanes meet in sets of the cache that do not hold them
 _ACROSS: Final = 1.03  # a tile whose lanes lie across memory, against one of the same cost whose lanes do not
 _PAGE: Final = 4096  # bytes: so far
 _HALF_LINE: Final = LINE_BYTES // 2
@@ -62,10 +63,9 @@ _IN_PIECES: Final = 1.15  # a tile whose results leave the registers and come ba
 _SHORT_WINDOW: Final = 4
 # Registers in which compilers keep elements that several steps of a sliding window read.
 _SLIDING: Final = 7
-# Points of an iteration domain that are counted.
-_MOST_COUNTED: Final = 1024
-# Conditions that more than this part of all points meet are those of borders, which cost as much as they save.
-_AT_BORDERS: Final = 0.8
+# Steps of a tile that a border cuts, against others: where lanes are cut, and where whole rows are left out.
+_CUT_LANES: Final = 10.0
+_CUT_ROWS: Final = 2.5
 
 # What the lanes of a register tile read during a whole reduction: up to this many bytes of it stay in a second-level
 # cache, beside what streams by.
@@ -97,9 +97,9 @@ class TileCosts:
     ``copied``: by the iterator of the lanes, which reads are packed though they lie along them.  ``windows``: of every
     read, the iterators that are in a subscript together with one of the reduction.  ``independent``: the iterators that
     choose the element of the target; a tile of one whose range starts above 0 is partial.  ``reduced``: the iterators
-    of the reduction.  ``shared``: other statements run in the same loops.  ``guarded``: by iterator whose values depend
-    on those of others, the part of these that are in the iteration domain; ``density``: the part of all of them.
-    ``gaps``: of every read, the iterators that skip elements of a dimension; ``spread``: those of the target.
+    of the reduction.  ``shared``: other statements run in the same loops.  ``across``: how many of their accesses lie
+    across memory, by iterator.  ``gaps``: of every read, the iterators that skip elements of a dimension; ``spread``:
+    those of the target.
     """
 
     itemsize: int
@@ -114,8 +114,8 @@ class TileCosts:
     independent: tuple[str, ...]
     reduced: tuple[str, ...]
     shared: bool
-    guarded: Mapping[str, float]
-    density: float
+    conditions: Conditions
+    across: Mapping[str, int]
     gaps: tuple[frozenset[str], ...]
     spread: frozenset[str]
 
@@ -161,7 +161,7 @@ class TileCosts:
         """Cycles of the whole statement; None where the tile does not fit the registers, or its lanes have no form."""
         lanes = sizes[lane]
         positions = range(len(self.read_strides))
-        if lane in self.spread or (self.guarded and not all(self._in_vectors(n, lane) for n in positions)):
+        if lane in self.spread or (self.conditions.parts and not all(self._in_vectors(n, lane) for n in positions)):
             return None
         panels = self._in_panels(lanes)
         vectors = len(vector_widths(lanes, self.width))
@@ -183,12 +183,20 @@ class TileCosts:
         outside = math.prod(
             extent for name, extent in self.extents.items() if name not in self.reduced and name not in self.independent
         )
+        stores += rows * lanes * self._beside(lane, lanes)
         steps = self.steps * self._filled(name for name, size in sizes.items() if size > 1)
+        steps *= self._bordered(lane, sizes)
         return tiles * outside * (steps * step + stores + _LATENCY) + sum(read.packing for read in reads)
 
     def _filled(self, rows: Iterable[str]) -> float:
         """The part of the steps in which some point of a tile is in the iteration domain."""
-        return self.density / math.prod(self.guarded.get(name, 1.0) for name in rows)
+        return self.conditions.density / math.prod(self.conditions.parts.get(name, 1.0) for name in rows)
+
+    def _bordered(self, lane: str, sizes: Mapping[str, int]) -> float:
+        """What steps cost on average, against those of tiles that no border cuts."""
+        cut = {name: self.conditions.cut(name, size, self.extents[name]) for name, size in sizes.items()}
+        most = _CUT_LANES if cut[lane] else _CUT_ROWS
+        return most - (most - 1) * math.prod(1 - part for part in cut.values())
 
     def _step(self, lane: str, sizes: Mapping[str, int], reads: list[_Read]) -> float:
         """Cycles of a step of the reduction."""
@@ -239,7 +247,7 @@ class TileCosts:
         """Whether lanes with conditions have a form for what is read."""
         if self.read_strides[position][lane] in (0, 1):
             return True
-        return lane not in self.guarded and position in self.copied[lane] and not self._skips(position, lane)
+        return lane not in self.conditions.parts and position in self.copied[lane] and not self._skips(position, lane)
 
     def _skips(self, position: int, lane: str) -> bool:
         """Whether lanes read every second element or less, in a window of many steps or in none: copies keep gaps.
@@ -252,6 +260,12 @@ class TileCosts:
             return True
         inside = (name for name in self.reduced if 0 < abs(steps[name] or 0) < abs(steps[lane] or 0))
         return lane in self.windows[position] and any(self.extents[name] > _SHORT_WINDOW for name in inside)
+
+    def _beside(self, lane: str, lanes: int) -> float:
+        """Cycles for what other statements read and write across memory beside one result: nothing transposes that."""
+        count = self.across.get(lane, 0)
+        sets = _PAGE // math.gcd(self.target_strides[lane] * self.itemsize, _PAGE)
+        return count * (_ALONE if lanes * (count + 1) > _WAYS * sets else _SCATTER)
 
     def _scattered(self, lane: str, sizes: Mapping[str, int]) -> float:
         """Cycles for one result, where the lanes of a tile lie across memory."""
@@ -363,11 +377,13 @@ def tile_costs(
     chunks: Mapping[str, int],
     written: frozenset[str],
     shared: bool = False,
+    across: Mapping[str, int] | None = None,
 ) -> TileCosts:
     """The costs of tiles of a statement.
 
     ``packs``: operands across the lanes may be packed, but for tensors that are ``written``.  ``chunks``: extents of
-    the chunks that cores have of a loop.  ``shared``: statements that write other tensors run in the same loops.
+    the chunks that cores have of a loop.  ``shared``: statements that write other tensors run in the same loops;
+    ``across``: how many accesses of others lie across memory, by iterator.
     """
     body, domain = statement.body, statement.domain
     names = body.iterators[: domain.dim(isl.dim_type.set)]
@@ -379,7 +395,6 @@ def tile_costs(
     reduced = tuple(name for name in names[body.begun :] if steps[name] == 0)
     # Rows of a tile that have different ranges would run all of them together.
     ranging = ranging_iterators(body)
-    guarded, density = _densities(domain, names)
     return TileCosts(
         itemsize=target.type.itemsize,
         width=unit.bytes // target.type.itemsize,
@@ -396,52 +411,11 @@ def tile_costs(
         independent=tuple(name for name in names if steps[name] != 0 and least[name] == 0 and name not in ranging),
         reduced=reduced,
         shared=shared,
-        guarded=guarded,
-        density=density,
+        conditions=conditions_of(domain, names),
+        across=across or {},
         gaps=tuple(frozenset(_skipping(read.subscripts)) for read in reads),
         spread=frozenset(_skipping(body.subscripts)),
     )
-
-
-def _densities(domain: isl.Set, names: Sequence[str]) -> tuple[dict[str, float], float]:
-    """By iterator whose values depend on those of others, the part of them in the domain; and the part of all of it."""
-    found: dict[str, float] = {}
-    density = 1.0
-    for group in _dependent(domain):
-        apart = isl.dim_type.set
-        others = [n for n in range(domain.dim(apart)) if n not in group]
-        own = reduce(lambda points, n: points.project_out(apart, n, 1), reversed(others), domain)
-        extents = [
-            int(own.dim_max_val(n).to_python()) - int(own.dim_min_val(n).to_python()) + 1 for n in range(len(group))
-        ]
-        whole = math.prod(extents)
-        # Of open sizes there are too many points to count.
-        counted = whole <= _MOST_COUNTED and not own.involves_dims(isl.dim_type.param, 0, own.dim(isl.dim_type.param))
-        count = _count(own) if counted else whole
-        if count >= _AT_BORDERS * whole:
-            found |= {names[n]: 1.0 for n in group}
-            continue
-        density *= count / whole
-        for position, n in enumerate(group):
-            found[names[n]] = count / (_count(own.project_out(apart, position, 1)) * extents[position])
-    return found, density
-
-
-def _count(points: isl.Set) -> int:
-    return int(points.count_val().to_python())
-
-
-def _dependent(domain: isl.Set) -> list[list[int]]:
-    """The dimensions whose values depend on those of other dimensions, together with these."""
-    groups: list[set[int]] = []
-    for part in () if domain.is_box() else domain.get_basic_sets():
-        for own in part.get_constraints():
-            involved = {n for n in range(domain.dim(isl.dim_type.set)) if own.involves_dims(isl.dim_type.set, n, 1)}
-            if len(involved) > 1:
-                touched = [group for group in groups if group & involved]
-                groups = [group for group in groups if not group & involved]
-                groups.append(involved.union(*touched))
-    return [sorted(group) for group in groups]
 
 
 def _skipping(subscripts: Iterable[Expression]) -> Iterator[str]:
