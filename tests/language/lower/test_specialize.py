@@ -294,4 +294,4 @@ def test_writes_that_leave_are_left_out_as_the_hint_says() -> None:
 @pytest.mark.parametrize("condition", ["N == 1", "!(N > 1)", "N % 1 == 0"])
 def test_a_change_in_place_stays_one_where_its_condition_is_known(condition: str) -> None:
     f = tc.define(f"def f(float(N) x) -> (y) {{ y(i) = x(i)  y(i) = {condition} ? 2.0 : y(i) }}")
-    assert f(np.ones(1, np.float32)).tolist() == [2.0]
+    assert np.asarray(f(np.ones(1, np.float32))).tolist() == [2.0]
