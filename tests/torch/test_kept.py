@@ -17,7 +17,7 @@ NOTHING = {"tried": 0, "planned": 0, "compiled": 0}
 def require_results(found: Process, variant: int) -> None:
     x = torch.linspace(-2, 2, 12).reshape(6, 2)
     meant = {
-        "partly": torch.special.i0(x * 2) + 1,
+        "partly": torch.special.airy_ai(x * 2) + 1,
         "constant": x + torch.tensor([float(variant), 2.0]),
         "operator": variant * x[:, 0] - 1,
     }
