@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import numpy as np
 import torch
-from torch._decomp import _core_aten_decompositions_post_autograd
+from torch._decomp import _core_aten_decompositions_post_autograd, get_decompositions
 
-from tc.torch.transformers import DECOMPOSITIONS
+from tc.torch import bags, transformers
 
 aten: Final = torch.ops.aten
 
@@ -51,7 +51,9 @@ def decompositions() -> Mapping[Any, Callable[..., Any]]:
         found.pop(operator, None)
     return {
         **found,
-        **DECOMPOSITIONS,
+        **get_decompositions([aten._batch_norm_with_update_functional]),
+        **transformers.DECOMPOSITIONS,
+        **bags.DECOMPOSITIONS,
         aten.native_dropout.default: _dropout,
         aten.native_dropout_backward.default: _dropout_gradient,
         aten.rrelu_with_noise_backward.default: _random_relu_gradient,
