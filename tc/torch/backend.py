@@ -16,7 +16,7 @@ from torch._functorch._aot_autograd.utils import make_boxed_func
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 
 from tc.api.progress import Progress
-from tc.torch.compiled import Compiled, Watch
+from tc.torch.compiled import Compiled, Submodule, Watch
 from tc.torch.decompositions import decompositions
 from tc.torch.fx.canonical import canonical
 from tc.torch.fx.origin import place_of
@@ -87,7 +87,7 @@ def _compiled(module: fx.GraphModule, part: Part, options: Options, *, timed: bo
     part.require(options.fallback)
     fused, names = partitioned(module, left)
     for name in names:
-        setattr(fused, name, _Submodule(_made(getattr(fused, name), part, options, timed=timed)))
+        setattr(fused, name, Submodule(_made(getattr(fused, name), part, options, timed=timed)))
     fused.recompile()
     return fused
 
@@ -137,15 +137,3 @@ def _made(module: fx.GraphModule, part: Part, options: Options, *, timed: bool) 
 def _nothing(*arguments: Any) -> tuple[Any, ...]:
     del arguments
     return ()
-
-
-class _Submodule(torch.nn.Module):
-    """A part of a module that is ours."""
-
-    def __init__(self, compiled: Callable[..., Any]) -> None:
-        super().__init__()
-        self._compiled = compiled
-
-    def forward(self, *arguments: Any) -> Any:
-        """What the part returns."""
-        return self._compiled(*arguments)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 import time
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
 
 import torch
 from torch import fx
@@ -17,14 +18,12 @@ from tc.graph.run.repeated import Repeated
 from tc.graph.settings import Settings
 from tc.torch.frame import Frame
 from tc.torch.fx.canonical import canonical
+from tc.torch.fx.parts import partitioned
+from tc.torch.fx.shares import Share
 from tc.torch.kept import KeptPart, cache_here, part_digest
 from tc.torch.passing import Giving, Taking, giving_of, layout_of, taking_of
 from tc.torch.rules import meaning_of, rules
-from tc.torch.trials import is_left, said, trial_of
-
-if TYPE_CHECKING:
-    from tc.cache.format.records import LibraryTrial
-    from tc.store.cached import KernelCache
+from tc.torch.trials import Trials, trials_of
 
 
 @frozen
@@ -56,12 +55,36 @@ class Ready:
         return outputs[0] if self.frame.single else outputs
 
 
+class Mixed:
+    """A module in which PyTorch computes a share of the operators; the parts between them are ours."""
+
+    def __init__(self, whole: Compiled, share: Share) -> None:
+        copied = fx.GraphModule(whole.module, copy.deepcopy(whole.module.graph))
+        left = share.of(copied)
+        for node in left:
+            if node.target is torch.ops.aten.view.default:  # of what may lie in memory as it was not traced
+                node.target = torch.ops.aten.reshape.default
+        self._module, names = partitioned(copied, left)
+        self.parts: Final[list[Compiled]] = []
+        for name in names:
+            module, title = getattr(self._module, name), f"{whole.name}.{len(self.parts)}"
+            own = Compiled(module, title, whole.settings, lambda _: True)  # PyTorch runs what fails
+            self.parts.append(own)
+            setattr(self._module, name, Submodule(own))
+        self._module.recompile()
+
+    def __call__(self, arguments: Sequence[Any]) -> Any:
+        """What the module returns."""
+        return self._module(*arguments)
+
+
 class Compiled:
     """Called on what the placeholders are, it returns what the module returns.
 
     A graph is made for the numbers among the arguments, and kept.  ``name``: of it, for people.  ``fails``: what is
     done where that cannot be done, given the reason: it returns whether PyTorch runs the module.  ``measured``: PyTorch
-    runs it where tuning has found that to be quicker.  ``timed``: ``seconds`` is the least time of a call.
+    runs it, or some of its operators, where tuning has found that to be quicker.  ``timed``: ``seconds`` is the least
+    time of a call.
     """
 
     def __init__(
@@ -84,9 +107,10 @@ class Compiled:
         # Is told of each call, which PyTorch runs meanwhile.
         self.watch: Watch | None = None
         # What tuning has found of the graphs, in the order in which they were called first.
-        self.trials: Final[list[LibraryTrial]] = []
+        self.trials: Final[list[Trials]] = []
         self._lock: Final = threading.Lock()
-        self._ready: Final[dict[tuple[object, ...], Ready | None]] = {}
+        # None is left to PyTorch.
+        self._ready: Final[dict[tuple[object, ...], Ready | Mixed | None]] = {}
         found = [node.meta.get("val") for node in module.graph.nodes if node.op == "placeholder"]
         self._open: Final = any(_is_open(one) for one in found)
         self._numbers: Final = tuple(at for at, one in enumerate(found) if not isinstance(one, torch.Tensor))
@@ -119,29 +143,36 @@ class Compiled:
 
     @property
     def ready(self) -> tuple[Ready, ...]:
-        """What has been prepared so far, and is not left to PyTorch."""
-        return tuple(ready for ready in self._ready.values() if ready is not None)
+        """What has been prepared so far, without what is left to PyTorch."""
+        found: list[Ready] = []
+        for one in self._ready.values():
+            if isinstance(one, Ready):
+                found.append(one)
+            elif one is not None:
+                found += (ready for part in one.parts for ready in part.ready)
+        return tuple(found)
 
     @property
     def executions(self) -> tuple[Execution, ...]:
         """The plans of what is ``ready``."""
         return tuple(ready.repeated.execution for ready in self.ready)
 
-    def adopt(self, arguments: Sequence[Any], ready: Ready, trial: LibraryTrial) -> None:
-        """From now on, calls with such arguments run what tuning has found."""
-        self.trials.append(trial)
+    def adopt(self, arguments: Sequence[Any], ready: Ready, mixed: Mapping[Share, Mixed], trials: Trials) -> None:
+        """From now on, calls with such arguments run what tuning has found to be the quickest."""
+        self.trials.append(trials)
+        best = trials.best if self._measured else None
         with self._lock:
-            self._ready[self._key(arguments)] = None if self._measured and is_left(trial) else ready
+            self._ready[self._key(arguments)] = ready if best is None else mixed.get(best)
 
-    def told(self, trial: LibraryTrial) -> str:
+    def told(self, trials: Trials) -> str:
         """What was measured, and what follows from it here, in words."""
-        return said(trial, left=self._measured and is_left(trial))
+        return trials.said(decides=self._measured)
 
     def digest(self, given: Sequence[Any]) -> str | None:
         """What identifies the module for what its placeholders are; None if nothing does."""
         return part_digest(canonical(self.module, meaning_of), given, self.settings)
 
-    def _prepared(self, key: tuple[object, ...], arguments: Sequence[Any]) -> Ready | None:
+    def _prepared(self, key: tuple[object, ...], arguments: Sequence[Any]) -> Ready | Mixed | None:
         with self._lock:
             if key not in self._ready:
                 try:
@@ -152,14 +183,19 @@ class Compiled:
                     self._ready[key] = None
             return self._ready[key]
 
-    def _made(self, arguments: Sequence[Any]) -> Ready | None:
-        """The plan from the cache, or prepared now, and kept there; None where PyTorch was measured to be quicker."""
+    def _made(self, arguments: Sequence[Any]) -> Ready | Mixed | None:
+        """The plan from the cache, or prepared now, and kept there; that of some of it, or None, where it was measured
+        that PyTorch is quicker.
+        """
         given, cache = [layout_of(one) for one in arguments], cache_here()
         digest = None if cache is None else self.digest(given)
         if cache is None or digest is None:
             return Ready.of(self.module, given, *self._planned(given), kept=False)
-        if self._is_left(cache, digest):
-            return None
+        trials = trials_of(cache, digest)
+        self.trials.extend(() if trials is None else (trials,))
+        best = None if trials is None or not self._measured else trials.best
+        if best is not None:
+            return None if best is Share.ALL else Mixed(self, best)
         kept = KeptPart(cache, digest, self.module, self.settings)
         found = kept.find(len(given))
         if found is not None:
@@ -168,18 +204,23 @@ class Compiled:
         kept.keep(frame, execution.plan)
         return Ready.of(self.module, given, frame, execution, kept=False)
 
-    def _is_left(self, cache: KernelCache, digest: str) -> bool:
-        trial = trial_of(cache, digest)
-        if trial is None:
-            return False
-        self.trials.append(trial)
-        return self._measured and is_left(trial)
-
     def _planned(self, given: Sequence[Any]) -> tuple[Frame, Execution]:
         from tc.torch.graphs import graph_of
 
         frame, plan = graph_of(self.module, self.name, rules(), given).planned(self.settings)
         return frame, Execution(plan, self.settings.target)
+
+
+class Submodule(torch.nn.Module):
+    """A part of a module that is ours."""
+
+    def __init__(self, compiled: Callable[..., Any]) -> None:
+        super().__init__()
+        self._compiled = compiled
+
+    def forward(self, *arguments: Any) -> Any:
+        """What the part returns."""
+        return self._compiled(*arguments)
 
 
 Watch: TypeAlias = Callable[[Compiled, Sequence[Any]], None]

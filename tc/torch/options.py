@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 class Fallback(Enum):
     """When PyTorch's own kernels run.
 
-    MEASURED: where there is no rule, and where tuning has found them to be quicker.  UNSUPPORTED: where there is no
+    MEASURED: where there is no rule, and for parts, or their convolutions or products, where tuning has found that to
+    be quicker.  UNSUPPORTED: where there is no
     rule.  NEVER.
     """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -13,12 +14,13 @@ from tc.api.available import target_of_call
 from tc.api.tuning import TuningRequest
 from tc.base.errors import GraphError
 from tc.graph.tuning.tune import tune_together
-from tc.torch.compiled import Compiled, Ready
+from tc.torch.compiled import Compiled, Mixed, Ready
+from tc.torch.fx.shares import Share, shares_of
 from tc.torch.graphs import ModuleGraph, graph_of
 from tc.torch.kept import KeptPart, cache_here
 from tc.torch.passing import layout_of
 from tc.torch.rules import rules
-from tc.torch.trials import trial_of, tried
+from tc.torch.trials import trials_of, tried
 
 if TYPE_CHECKING:
     from tc.graph.ir.graph import Graph
@@ -59,19 +61,25 @@ class TunedPart:
         self._kept(kernels).keep(self._made.frame(plan), plan)
 
     def compare(self, kernels: KernelCache) -> str:
-        """Measures what a cache has of the part in turns with PyTorch, and stores which is quicker; what came of it.
+        """Measures what a cache has of the part in turns with PyTorch, which does all of it, or the operators that its
+        libraries are made for, and stores what is the quickest; what came of it.
 
-        The part runs the quicker one from now on.
+        The part runs that from now on.
         """
         found = self._kept(kernels).find(len(self._given))
         if found is None:
             return f"{self.name}: it has no plan that is kept, and was not compared with PyTorch"
         module, arguments = self._part.module, self._arguments
         ready = Ready.of(module, self._given, *found, kept=True)
+        mixed: dict[Share, Mixed] = {
+            share: Mixed(self._part, share) for share in shares_of(module) if share is not Share.ALL
+        }
+        others: dict[Share, Callable[[], object]] = {Share.ALL: lambda: module(*arguments)}
+        others |= {share: functools.partial(one, arguments) for share, one in mixed.items()}
         with torch.no_grad():
-            trial = tried(kernels, self.digest, lambda: ready(arguments), lambda: module(*arguments))
-        self._part.adopt(arguments, ready, trial)
-        return f"{self.name}: {self._part.told(trial)}"
+            trials = tried(kernels, self.digest, lambda: ready(arguments), others)
+        self._part.adopt(arguments, ready, mixed, trials)
+        return f"{self.name}: {self._part.told(trials)}"
 
     def _kept(self, kernels: KernelCache) -> KeptPart:
         return KeptPart(kernels, self.digest, self._part.module, self._part.settings)
@@ -138,4 +146,4 @@ def tunable(calls: Sequence[tuple[Compiled, Sequence[Any]]]) -> list[TunedPart]:
 
 def _is_known(part: TunedPart) -> bool:
     cache = cache_here()
-    return cache is not None and trial_of(cache, part.digest) is not None
+    return cache is not None and trials_of(cache, part.digest) is not None

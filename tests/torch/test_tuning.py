@@ -16,6 +16,8 @@ from tc.cache.content.configured import Configuration, Mode
 from tc.graph.preparation import prepared
 from tc.store.cached import KernelCache
 from tc.torch.backend import backend
+from tc.torch.compiled import Compiled
+from tc.torch.fx.shares import Share, shares_of
 from tc.torch.passing import layout_of
 from tc.torch.report import Report
 from tc.torch.trials import tried
@@ -57,17 +59,48 @@ def test_a_part_is_left_to_pytorch_where_that_was_measured_to_be_quicker(
     assert digest is not None
 
     slow, quick = (lambda: time.sleep(2e-3)), (lambda: None)
-    tried(cache, digest, slow, quick)
+    tried(cache, digest, slow, {Share.ALL: quick})
     report = report_of(x)
     (left,) = report.parts[0].compiled
     assert "part 0: 0 kernels, left to PyTorch: measured 0." in str(report)
-    assert (left.executions, [trial.ours is not None and trial.ours > 1e-3 for trial in left.trials]) == ((), [True])
+    assert (left.executions, [trials.best for trials in left.trials]) == ((), [Share.ALL])
     for fallback in ("unsupported", "never"):
         assert "part 0: 1 kernel, planned here, tuned: ours 2," in str(report_of(x, fallback=fallback))
     # Another trial takes the place of the first one.
-    tried(cache, digest, quick, slow)
+    tried(cache, digest, quick, {Share.ALL: slow})
     assert "part 0: 1 kernel, planned here, tuned: ours 0." in str(report_of(x))
     assert "not tuned" in str(report_of(x[1:]))
+
+
+def test_some_operators_are_left_to_pytorch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tc.torch.trials._SECONDS", 0.01)
+    cache = cache_at(tmp_path / "cache.db", monkeypatch)
+    given = torch.rand(1, 2, 5, 5), torch.rand(3, 2, 2, 2), torch.rand(6, 4)
+
+    def function(x: torch.Tensor, w: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        return (torch.nn.functional.conv2d(x, w).relu() - 1).sum((2, 3)) @ v[:3].exp() @ v.t()
+
+    def report_of_function() -> tuple[Report, Compiled]:
+        torch._dynamo.reset()
+        report = Report()
+        made = torch.compile(function, backend=functools.partial(backend, report=report))
+        torch.testing.assert_close(made(*given), function(*given))
+        (part,) = report.parts[0].compiled
+        return report, part
+
+    _, part = report_of_function()
+    shares = {share: len(share.of(part.module)) for share in shares_of(part.module)}
+    every = len(Share.ALL.of(part.module))
+    # The transposed view of the last product is its own; the slice is not.
+    assert shares == {Share.ALL: every, Share.CONVOLUTIONS: 1, Share.PRODUCTS: 3, Share.BOTH: 4}
+    digest = part.digest([layout_of(one) for one in given])
+    assert digest is not None
+    slow, quick = (lambda: time.sleep(2e-3)), (lambda: None)
+    for share in (Share.CONVOLUTIONS, Share.PRODUCTS, Share.BOTH):
+        tried(cache, digest, slow, {other: quick if other is share else slow for other in Share})
+        report, part = report_of_function()
+        assert f", {share} left to PyTorch: measured 0." in str(report)
+        assert part.executions
 
 
 def test_a_graph_is_tuned_at_its_first_call_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
