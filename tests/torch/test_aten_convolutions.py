@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch.nn import functional
 
+from tc.graph.ir.graph_text import graph_text
 from tests.torch.agreement import agrees, random
 
 
@@ -28,6 +29,26 @@ def test_transposed_convolutions(rank: int, stride: int, padding: int, more: int
     x, w = random(2, 4, *(5, 4, 3)[:rank], learned=True), random(4, 3, *(3, 2, 3)[:rank], learned=True)
     b = random(6, learned=True)
     agrees(lambda x, w, b: convolve(x, w, b, stride, padding, more, 2, dilation), x, w, b, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("shape", "kernel"), [((5,), (2,)), ((5, 4), (2, 3)), ((3, 4), (2, 1)), ((2, 3, 2), (3, 1, 2))]
+)
+@pytest.mark.parametrize("groups", [1, 2])
+def test_windows_that_are_blocks_need_no_conditions(
+    shape: tuple[int, ...], kernel: tuple[int, ...], groups: int
+) -> None:
+    convolve = getattr(functional, f"conv_transpose{len(shape)}d")
+    x, w = random(2, 4, *shape, learned=True), random(4, 3, *kernel, learned=True)
+    b = random(3 * groups, learned=True)
+    report = agrees(lambda x, w, b: convolve(x, w, b, kernel, 0, 0, groups), x, w, b, atol=1e-4)
+    forward, backward = (part.compiled[0].executions[0].plan.graph for part in report.parts)
+    assert "%" not in graph_text(forward)
+    place = "l" if len(shape) == 1 else "w"
+    assert f"{place}, k{place})" in graph_text(backward)
+    # There is an element that no window has, or two have.
+    agrees(lambda x, w, b: convolve(x, w, b, kernel, 0, [k - 1 for k in kernel], groups), x, w, b, atol=1e-4)
+    agrees(lambda x, w, b: convolve(x, w, b, kernel, [k - 1 for k in kernel], 0, groups), x, w, b, atol=1e-4)
 
 
 def test_kernels_of_convolutions_and_their_gradients() -> None:

@@ -8,7 +8,12 @@ from typing import Final
 import torch
 
 from tc.graph.ir.values import Value
-from tc.graph.operators.neural.convolution import convolution, transposed_convolution, weight_gradient
+from tc.graph.operators.neural.convolution import (
+    convolution,
+    convolution_of_blocks,
+    transposed_convolution,
+    weight_gradient,
+)
 from tc.graph.operators.neural.windows import Window, Windows, explicit_window, span, spatial_sizes
 from tc.graph.operators.reductions import reduced
 from tc.torch.fx.operation import Operation, Rules, extents
@@ -74,7 +79,10 @@ def _input_gradient(operation: Operation) -> Value:
     gradient, weights = operation.value("grad_output"), operation.value("weight")
     spatial, groups = extents(operation.value("input"))[2:], operation.integer("groups")
     if operation["transposed"]:
-        return convolution(operation.builder, gradient, weights, None, _windows(operation, spatial), groups)
+        windows = _windows(operation, spatial)
+        if windows.are_blocks(extents(gradient)[2:]):
+            return convolution_of_blocks(operation.builder, gradient, weights, windows, groups)
+        return convolution(operation.builder, gradient, weights, None, windows, groups)
     windows = _windows(operation, extents(gradient)[2:])
     counts = [str(extent) for extent in spatial]
     return transposed_convolution(operation.builder, gradient, weights, None, windows, counts, groups)

@@ -61,7 +61,29 @@ def convolution(
 ) -> Value:
     """The convolution with weights (F, C / groups, ...)."""
     channels = channels_of(builder.origin, x.shape[1], weights.shape[1], weights.shape[0], groups)
-    return _reduced(builder, "conv", x, weights, bias, channels, windows, windows.positions, windows.clauses())
+    at = Moved(tuple(windows.sizes), tuple(windows.positions), tuple(windows.places), tuple(windows.clauses()))
+    return _reduced(builder, "conv", x, weights, bias, channels, windows, at)
+
+
+def convolution_of_blocks(builder: Builder, x: Value, weights: Value, windows: Windows, groups: int = 1) -> Value:
+    """The convolution with windows that divide the image into blocks, whose elements are dimensions of their own."""
+    channels = channels_of(builder.origin, x.shape[1], weights.shape[1], weights.shape[0], groups)
+    pairs = zip(windows.sizes, windows.kernel, strict=True)
+    sizes = tuple(text for size, extent in pairs for text in (size, str(extent)))
+    blocks = (*x.shape[:2], *(part for own in zip(_blocks(x, windows), windows.kernel, strict=True) for part in own))
+    at = Moved(sizes, _paired(windows), tuple(windows.places), ())
+    return _reduced(builder, "conv", builder.reshape(x, blocks), weights, None, channels, windows, at)
+
+
+def _paired(windows: Windows) -> tuple[str, ...]:
+    """As in ``h, kh, w, kw``."""
+    return tuple(name for pair in zip(windows.places, windows.elements, strict=True) for name in pair)
+
+
+def _blocks(x: Value, windows: Windows) -> list[int]:
+    """How many blocks there are along each axis."""
+    pairs = zip(x.shape[2:], windows.kernel, strict=True)
+    return [number(extent, "an extent") // kernel for extent, kernel in pairs]
 
 
 def transposed_convolution(
@@ -75,19 +97,35 @@ def transposed_convolution(
 ) -> Value:
     """The adjoint of a convolution, with weights (C, F / groups, ...); ``counts``: the extents of the result, as texts.
 
-    An element of the result is a sum, so that elements which no window has are 0 and may be anywhere.
+    An element of the result is a sum, so that elements which no window has are 0 and may be anywhere.  Where each has
+    one window, the elements of windows are dimensions of their own: there is no condition then.
     """
     each = weights.shape[0] // groups
     channels = channels_of(builder.origin, x.shape[1], each, weights.shape[1] * groups, groups, "gcf")
+    if windows.are_blocks(counts):
+        at = Moved(tuple(windows.sizes), tuple(windows.places), _paired(windows), ())
+        found = _reduced(builder, "conv_transpose", x, weights, bias, channels, windows, at)
+        spatial = zip(x.shape[2:], windows.kernel, strict=True)
+        return builder.reshape(found, (*found.shape[:2], *(elements(pair) for pair in spatial)))
     sources, clauses = windows.sources()
     ranges = [f"{place} in 0:{count}" for place, count in zip(windows.places, counts, strict=True)]
-    clauses = [*ranges, *clauses]
-    return _reduced(builder, "conv_transpose", x, weights, bias, channels, windows, sources, clauses)
+    at = Moved(tuple(windows.sizes), tuple(sources), tuple(windows.places), (*ranges, *clauses))
+    return _reduced(builder, "conv_transpose", x, weights, bias, channels, windows, at)
+
+
+@frozen
+class Moved:
+    """Where windows are: sizes of the image behind its channels, positions in it, and those in the result."""
+
+    sizes: tuple[str, ...]
+    positions: tuple[str, ...]
+    places: tuple[str, ...]
+    clauses: tuple[str, ...]
 
 
 @frozen
 class Convolved:
-    """Sums of products of the image at these positions with the weights, and the bias if there is one.
+    """Sums of products of the image at some positions with the weights, and the bias if there is one.
 
     Operands are the image, the weights and the bias, whose channels are those of ``channels``.
     """
@@ -95,23 +133,27 @@ class Convolved:
     name: str
     channels: Channels
     windows: Windows
-    positions: tuple[str, ...]
-    clauses: tuple[str, ...]
+    at: Moved
     bias: bool
+
+    @property
+    def positions(self) -> tuple[str, ...]:
+        """Those in the image."""
+        return self.at.positions
 
     def text(self, operands: Sequence[Value]) -> str:
         """The definition.  Halves are summed in a temporary, so that the bias is added before they are rounded."""
         x, weights = operands[:2]
         channels, windows = self.channels, self.windows
         parameters = [
-            parameter(x.type, ["N", *channels.image.upper(), *windows.sizes], "X"),
+            parameter(x.type, ["N", *channels.image.upper(), *self.at.sizes], "X"),
             parameter(weights.type, [*channels.weights.upper(), *windows.kernel], "K"),
         ]
-        at = ["n", *channels.result, *windows.places]
-        image = access("X", ["n", *channels.image, *self.positions])
+        at = ["n", *channels.result, *self.at.places]
+        image = access("X", ["n", *channels.image, *self.at.positions])
         kernel = access("K", [*channels.weights, *windows.elements])
         total = access("S" if self.bias and x.type.is_half else "Y", at)
-        statements = [f"{total} +=! {image} * {kernel}{where(self.clauses)}"]
+        statements = [f"{total} +=! {image} * {kernel}{where(self.at.clauses)}"]
         if self.bias:
             parameters.append(parameter(operands[2].type, channels.result.upper(), "B"))
             sum_text = f"{total} + {access('B', channels.result)}"
@@ -127,8 +169,7 @@ def _reduced(
     bias: Value | None,
     channels: Channels,
     windows: Windows,
-    positions: Sequence[str],
-    clauses: Sequence[str],
+    at: Moved,
 ) -> Value:
     """The result of ``Convolved`` for operands with all channels in one dimension."""
     operands = [
@@ -137,7 +178,7 @@ def _reduced(
     ]
     if bias is not None:
         operands.append(builder.reshape(bias, channels.extents(channels.result)))
-    operator = Convolved(name, channels, windows, tuple(positions), tuple(clauses), bias is not None)
+    operator = Convolved(name, channels, windows, at, bias is not None)
     found = builder.apply(operator, *operands)
     every = elements(channels.extents(channels.result))
     return builder.reshape(found, (found.shape[0], every, *found.shape[1 + len(channels.result) :]))

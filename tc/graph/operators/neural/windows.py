@@ -118,6 +118,11 @@ def spatial_sizes(rank: int) -> tuple[str, ...]:
     return _NAMES.get(rank) or tuple(iterators(rank, "D"))
 
 
+def _times(window: Window) -> str | None:
+    """The extent of as many blocks as there are windows; None where that is no number."""
+    return str(int(window.count) * window.stride) if window.count.isdecimal() else None
+
+
 @frozen
 class Windows:
     """A window along every spatial axis."""
@@ -149,6 +154,20 @@ class Windows:
         """Subscripts of the elements of windows."""
         triples = zip(self.axes, self.places, self.elements, strict=True)
         return [window.position(place, element) for window, place, element in triples]
+
+    def are_blocks(self, counts: Sequence[str | int]) -> bool:
+        """Whether windows divide axes with these extents into blocks, so that each element is in one of them.
+
+        ``counts``: numbers, or texts of the sizes that the windows are counted by.
+        """
+        own = [
+            window.kernel == window.stride
+            and (window.dilation == 1 or window.kernel == 1)
+            and window.before == 0
+            and count in (f"{window.stride} * {size}", size if window.stride == 1 else None, _times(window))
+            for window, size, count in zip(self.axes, self.sizes, map(str, counts), strict=True)
+        ]
+        return all(own) and any(window.stride > 1 for window in self.axes)
 
     def clauses(self, *, kernel: bool = False) -> list[str]:
         """The clauses that ranges need; ``kernel``: those of the iterators in a window, too."""
