@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from benchmarks.command_line import PEERS, command_line
+from benchmarks.command_line import PEERS, WORKLOADS, command_line
 from tc.base.counted import counted
 
 if TYPE_CHECKING:
@@ -76,14 +76,27 @@ def _run(given: argparse.Namespace) -> None:
             _apart(given.command, given.rounds, given.kernels, given.target)
         case "models":
             _models(given.paths, given.threads, given.rounds)
-        case "kernelbench":
-            from benchmarks.kernelbench.command import run as run_problems
-
-            run_problems(given)
+        case "kernelbench" | "training":
+            _through_torch(given)
         case "replay":
             _replay(given.recording)
         case _:
             _suite(given)
+
+
+def _through_torch(given: argparse.Namespace) -> None:
+    """What ``torch.compile`` captures."""
+    if given.command == "kernelbench":
+        from benchmarks.kernelbench.command import run as run_problems
+
+        run_problems(given)
+        return
+    from benchmarks.training.command import run
+
+    unknown = [name for name in given.names if name not in WORKLOADS]
+    if unknown:
+        raise UsageError(f"unknown workload {unknown[0]!r}; there are {', '.join(WORKLOADS)}")
+    run(given)
 
 
 def _sizes(given: argparse.Namespace) -> None:

@@ -11,6 +11,7 @@ from typing import Final
 PEERS: Final = MappingProxyType(
     {"cpu": ("torch", "compile", "numpy", "jax"), "cuda": ("torch", "compile", "triton", "jax")}
 )
+WORKLOADS: Final = ("mnist", "gpt", "resnet18", "unet")
 SUITES: Final = ("paper", "modern", "language", "operators", "all")
 
 
@@ -93,6 +94,11 @@ def command_line() -> argparse.ArgumentParser:
         "--contenders", type=_compiled, default=("inductor", "ours"), help="beside eager PyTorch: of inductor,ours"
     )
     bench.add_argument("--output", type=Path, default=None, help="folder for the results and a picture")
+    training = commands.add_parser("training", help="models in training beside eager PyTorch and Inductor")
+    training.add_argument("names", nargs="*", default=WORKLOADS, help=f"of {', '.join(WORKLOADS)}; default: all")
+    training.add_argument("--threads", type=int, default=2, help="of every contender")
+    training.add_argument("--rounds", type=int, default=5, help="of turns")
+    training.add_argument("--output", type=Path, default=None, help="folder for the results and a picture")
     replay = commands.add_parser("replay", help="searches of the suite once more, told what was recorded")
     replay.add_argument("--recording", type=Path, default=None, help="file of what they were told")
     return parser

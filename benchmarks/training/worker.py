@@ -61,7 +61,14 @@ class Worker:
             wrong = agreement(workload, self._compiled, workload.batch(0), torch.float64).wrong(1e-9)
             wrong += agreement(workload, self._compiled, workload.batch(0)).wrong()
         score = workload.score(self._compiled)
-        return {"losses": self._losses(), "score": score, "first": first, "left": self._left(), "wrong": wrong}
+        return {
+            "losses": self._losses(),
+            "score": score,
+            "first": first,
+            "left": self._left(),
+            "wrong": wrong,
+            "close": workload.close,
+        }
 
     def turn(self) -> dict[str, float]:
         """The least and the median seconds of steps."""

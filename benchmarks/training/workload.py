@@ -30,6 +30,11 @@ class Workload(Protocol):
         """How many steps the curve of losses has."""
         ...
 
+    @property
+    def close(self) -> float | None:
+        """How far losses may be from those of eager PyTorch; None where rounding alone takes them apart."""
+        ...
+
     def model(self) -> torch.nn.Module:
         """A new model, in training."""
         ...
@@ -46,8 +51,8 @@ class Workload(Protocol):
         """The scalar that is made less."""
         ...
 
-    def score(self, compiled: Compiler) -> tuple[str, float] | None:
-        """What a whole training reaches, by name; ``compiled`` compiles a model.  None if there is nothing to reach."""
+    def score(self, compiled: Compiler) -> float | None:
+        """What a whole training of a model that is ``compiled`` reaches; None where there is nothing to reach."""
         ...
 
 
