@@ -47,12 +47,14 @@ _SCATTER: Final = 4.0  # one result that is stored across memory, alone in its l
 _TRANSPOSE: Final = 0.5  # the same where rows of the tile lie side by side in memory
 _ALIASED: Final = 2.0  # likewise, if lanes lie so far apart that they meet in a few sets of the cache
 _CUT: Final = 16.0  # likewise, if lanes all meet in one set, of rows that no half of a line holds whole
-_ALONE: Final = 28.0  # one element for another statement, if lanes meet in sets of the cache that do not hold them
+_ALONE: Final = 28.0  # one element that nothing copies, if lanes meet in sets of the cache that do not hold them
 _ACROSS: Final = 1.03  # a tile whose lanes lie across memory, against one of the same cost whose lanes do not
 _PAGE: Final = 4096  # bytes: so far
 _HALF_LINE: Final = LINE_BYTES // 2
 _PACK: Final = 1.0  # one element copied into another order
 _COPY: Final = 0.3  # one element copied in the same order
+_TERM: Final = 1.3  # one term of a sum without lanes, which lie beside each other in a run
+_SHORT_RUN: Final = 8  # terms of a run that is too short for that
 _LATENCY: Final = 4.0  # a multiply-add waits so long for the one before in the same register
 _NARROW: Final = 0.55  # a vector of half the width or less
 _FEWER_ROWS: Final = 0.5  # full tiles that one with fewer rows takes beyond its share of them
@@ -63,9 +65,6 @@ _IN_PIECES: Final = 1.15  # a tile whose results leave the registers and come ba
 _SHORT_WINDOW: Final = 4
 # Registers in which compilers keep elements that several steps of a sliding window read.
 _SLIDING: Final = 7
-# Steps of a tile that a border cuts, against others: where lanes are cut, and where whole rows are left out.
-_CUT_LANES: Final = 10.0
-_CUT_ROWS: Final = 2.5
 
 # What the lanes of a register tile read during a whole reduction: up to this many bytes of it stay in a second-level
 # cache, beside what streams by.
@@ -144,7 +143,8 @@ class TileCosts:
         loads = sum(any(steps[name] for name in contiguous) for steps in self.read_strides)
         term = max(1 + _LOAD * loads, _BOTH * loads)
         # Compilers keep partial sums of the innermost loop alone.
-        return instances / width * term + instances / extent * 2 * self.width
+        lanes = instances / width * term + instances / extent * 2 * self.width
+        return lanes if extent <= _SHORT_RUN else min(lanes, instances * _TERM)
 
     def _run(self, innermost: str) -> int:
         """The steps of reduced loops that lie end to end in all that is read, of which one loop is made."""
@@ -185,18 +185,11 @@ class TileCosts:
         )
         stores += rows * lanes * self._beside(lane, lanes)
         steps = self.steps * self._filled(name for name, size in sizes.items() if size > 1)
-        steps *= self._bordered(lane, sizes)
         return tiles * outside * (steps * step + stores + _LATENCY) + sum(read.packing for read in reads)
 
     def _filled(self, rows: Iterable[str]) -> float:
         """The part of the steps in which some point of a tile is in the iteration domain."""
         return self.conditions.density / math.prod(self.conditions.parts.get(name, 1.0) for name in rows)
-
-    def _bordered(self, lane: str, sizes: Mapping[str, int]) -> float:
-        """What steps cost on average, against those of tiles that no border cuts."""
-        cut = {name: self.conditions.cut(name, size, self.extents[name]) for name, size in sizes.items()}
-        most = _CUT_LANES if cut[lane] else _CUT_ROWS
-        return most - (most - 1) * math.prod(1 - part for part in cut.values())
 
     def _step(self, lane: str, sizes: Mapping[str, int], reads: list[_Read]) -> float:
         """Cycles of a step of the reduction."""
@@ -239,9 +232,17 @@ class TileCosts:
                 return _Read(vectors, vectors * cost, _COPY * copies)
             cost = _LOAD if self._aligned(steps, lane) else _UNALIGNED
             return _Read(vectors, vectors * (cost + (_STRANGE if _are_far(strides) else 0.0)))
-        if self.packable[position] and not self._skips(position, lane):
+        # Nothing is copied that few instances read; lanes far apart are then read one by one, each in its own line.
+        step = steps[lane] or 0
+        alone = position not in self.copied[lane] and abs(step) * self.itemsize >= LINE_BYTES
+        if self.packable[position] and not alone and not self._skips(position, lane):
             return _Read(vectors, vectors * _LOAD, _PACK * copies)
-        return _Read(0, distinct * sizes[lane] * _GATHER)
+        meet = alone and self._meet(step, sizes[lane])
+        return _Read(0, distinct * sizes[lane] * (_ALONE if meet else _GATHER))
+
+    def _meet(self, step: int, count: int) -> bool:
+        """Whether so many elements, each so far from the one before, lie in sets of the cache that do not hold them."""
+        return count > _WAYS * (_PAGE // math.gcd(step * self.itemsize, _PAGE))
 
     def _in_vectors(self, position: int, lane: str) -> bool:
         """Whether lanes with conditions have a form for what is read."""
@@ -264,8 +265,7 @@ class TileCosts:
     def _beside(self, lane: str, lanes: int) -> float:
         """Cycles for what other statements read and write across memory beside one result: nothing transposes that."""
         count = self.across.get(lane, 0)
-        sets = _PAGE // math.gcd(self.target_strides[lane] * self.itemsize, _PAGE)
-        return count * (_ALONE if lanes * (count + 1) > _WAYS * sets else _SCATTER)
+        return count * (_ALONE if self._meet(self.target_strides[lane], lanes * (count + 1)) else _SCATTER)
 
     def _scattered(self, lane: str, sizes: Mapping[str, int]) -> float:
         """Cycles for one result, where the lanes of a tile lie across memory."""

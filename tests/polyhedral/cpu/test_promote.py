@@ -103,7 +103,7 @@ def test_a_result_without_dimensions_that_some_instances_read_is_stored() -> Non
         O(l) min=! Y(l,n)
         W(m) = m > 2 ? D() : O(m)
     }"""
-    mapped = map_program(specialized(text, ((4, 4), (4, 4), (4, 4))), CpuOptions(), MACHINE)
+    mapped = map_program(specialized(text, ((4, 4), (4, 4), (4, 4))), CpuOptions(register_tile=(4, 1)), MACHINE)
     assert "tile0_D[]" in mapped.stage("generate").text
     assert mapped.stage("verify code").text
 
