@@ -22,7 +22,7 @@ from tc.torch.fx.canonical import canonical
 from tc.torch.fx.origin import place_of
 from tc.torch.fx.parts import partitioned
 from tc.torch.fx.shared import Shared, without_views
-from tc.torch.kept import KeptClaims, cache_here
+from tc.torch.kept import Claims, cache_here
 from tc.torch.options import Fallback, Options, options_of
 from tc.torch.recurrences import with_whole_recurrences
 from tc.torch.report import Part, Report
@@ -50,7 +50,7 @@ def backend(
             found.parts.append(part)
             run = _compiled(graph, part, wanted, timed=found.timed)
             for own in part.compiled:
-                own.watch = watch
+                own.watch, own.claims = watch, part.claims
             boxed: Callable[..., Any] = make_boxed_func(run if watch is not None else _tuned(run, part, wanted))
             return boxed
 
@@ -79,7 +79,7 @@ def _tuned(run: Callable[..., Any], part: Part, options: Options) -> Callable[..
 
 def _compiled(module: fx.GraphModule, part: Part, options: Options, *, timed: bool) -> Callable[..., Any]:
     """The module with kernels of ours for all that is claimed."""
-    left = _left(module, part.kind)
+    left = _left(module, part)
     if not left:
         return _made(module, part, options, timed=timed)
     for node, reason in left.items():
@@ -92,20 +92,21 @@ def _compiled(module: fx.GraphModule, part: Part, options: Options, *, timed: bo
     return fused
 
 
-def _left(module: fx.GraphModule, kind: str) -> dict[fx.Node, str]:
+def _left(module: fx.GraphModule, part: Part) -> dict[fx.Node, str]:
     """The nodes that are left to PyTorch, and why: by the cache, or else by trying rules."""
-    cache, nodes = cache_here(), list(module.graph.nodes)
-    text = None if cache is None else canonical(module, meaning_of)
-    kept = None if cache is None or text is None else KeptClaims(cache, text)
-    known = None if kept is None else kept.find(len(nodes))
+    cache, nodes, text = cache_here(), list(module.graph.nodes), canonical(module, meaning_of)
+    known = None if cache is None or text is None else Claims.find(cache, text, len(nodes))
     if known is not None:
-        return {nodes[number]: reason for number, reason in known.items()}
+        part.claims = known
+        return {nodes[number]: reason for number, reason in known.left.items()}
     from tc.torch.fx.claims import refused
 
-    with Progress(f"reading {kind}", len(nodes)) as bar:
+    with Progress(f"reading {part.kind}", len(nodes)) as bar:
         found = refused(module, rules(), bar.at)
-    if kept is not None:
-        kept.keep({number: found[node] for number, node in enumerate(nodes) if node in found})
+    if text is not None:
+        part.claims = Claims(text, {number: found[node] for number, node in enumerate(nodes) if node in found})
+        if cache is not None:
+            part.claims.keep(cache)
     return found
 
 

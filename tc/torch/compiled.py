@@ -20,7 +20,7 @@ from tc.torch.frame import Frame
 from tc.torch.fx.canonical import canonical
 from tc.torch.fx.parts import partitioned
 from tc.torch.fx.shares import Share
-from tc.torch.kept import KeptPart, cache_here, part_digest
+from tc.torch.kept import Claims, KeptPart, cache_here, part_digest
 from tc.torch.passing import Giving, Taking, giving_of, layout_of, taking_of
 from tc.torch.rules import meaning_of, rules
 from tc.torch.trials import Trials, trials_of
@@ -104,6 +104,8 @@ class Compiled:
         self._measured: Final = measured
         self.timed: Final = timed
         self.seconds: float | None = None
+        # Of the graph that it is a part of.
+        self.claims: Claims | None = None
         # Is told of each call, which PyTorch runs meanwhile.
         self.watch: Watch | None = None
         # What tuning has found of the graphs, in the order in which they were called first.

@@ -13,6 +13,7 @@ from tc.api.available import target_of_call
 from tc.api.kernels import process_cache
 from tc.base.digest import sha256_hex
 from tc.base.environment import environment
+from tc.base.frozen import frozen
 from tc.base.json_records import from_json, to_json
 from tc.graph.ir.source import Request
 from tc.graph.kept.contents import Contents
@@ -89,31 +90,38 @@ class KeptPart:
         return {name: array_of(one.detach().contiguous()) for name, one in tensors.items()}
 
 
-class KeptClaims:
-    """Which nodes of a captured graph are left to PyTorch, by their numbers, and why.
+@frozen
+class Claims:
+    """Which nodes of a captured graph are left to PyTorch, by their numbers, and why.  ``text``: of the graph.
 
     They are stored as a plan that needs no kernels, since that is how the graph runs.
     """
 
-    def __init__(self, kernels: KernelCache, text: str) -> None:
-        self._plans: Final = PlanCache.beside(kernels)
-        self._wanted: Final = WantedPlan(Model(sha256_hex(text.encode()), _reader()), "claims", target_of_call(None))
+    text: str
+    left: Mapping[int, str]
 
-    def find(self, nodes: int) -> dict[int, str] | None:
-        """Those of so many nodes; None where they are not known."""
-        record = self._plans.find(self._wanted)
+    @staticmethod
+    def find(kernels: KernelCache, text: str, nodes: int) -> Claims | None:
+        """Those of a graph of so many nodes in a cache; None where they are not known."""
+        plans = PlanCache.beside(kernels)
+        record = plans.find(_claims_of(text))
         if record is None:
             return None
-        with self._plans.reading("the claims of a graph of PyTorch"):
+        with plans.reading("the claims of a graph of PyTorch"):
             found = {int(number): str(reason) for number, reason in json.loads(record.steps).items()}
             if not all(0 <= number < nodes for number in found):
                 raise ValueError("there are fewer nodes")
-            return found
+            return Claims(text, found)
         return None
 
-    def keep(self, left: Mapping[int, str]) -> None:
-        """Stores them."""
-        self._plans.keep(self._wanted, MadePlan("{}", "a graph of PyTorch", (), (), json.dumps(left), b""))
+    def keep(self, kernels: KernelCache) -> None:
+        """Stores them in a cache."""
+        made = MadePlan("{}", "a graph of PyTorch", (), (), json.dumps(self.left), b"")
+        PlanCache.beside(kernels).keep(_claims_of(self.text), made)
+
+
+def _claims_of(text: str) -> WantedPlan:
+    return WantedPlan(Model(sha256_hex(text.encode()), _reader()), "claims", target_of_call(None))
 
 
 def _reader() -> str:

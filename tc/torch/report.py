@@ -13,19 +13,21 @@ from tc.torch.options import Fallback
 
 if TYPE_CHECKING:
     from tc.torch.compiled import Compiled
+    from tc.torch.kept import Claims
 
 
 class Part:
     """A graph that PyTorch captured: the forward, the backward, or what runs without gradients.
 
-    ``compiled``: its parts that are ours.  ``left``: operators that are left to PyTorch, with the reason and the places
-    in the user's code.
+    ``claims``: which of its nodes are ours; None where nothing identifies it.  ``compiled``: its parts that are ours.
+    ``left``: operators that are left to PyTorch, with the reason and the places in the user's code.
     """
 
     def __init__(self, kind: str, nodes: int) -> None:
         self.kind: Final = kind
         self.nodes: Final = nodes
         self.compiled: Final[list[Compiled]] = []
+        self.claims: Claims | None = None
         self.left: Final[dict[str, str]] = {}
         self.counts: Final[Counter[str]] = Counter()
         self.places: Final[dict[str, str]] = {}

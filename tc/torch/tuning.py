@@ -57,8 +57,10 @@ class TunedPart:
         return self._made.graph
 
     def keep(self, kernels: KernelCache, plan: MemoryPlan) -> None:
-        """Keeps the plan that comes of it in a cache."""
+        """Keeps the plan that comes of it in a cache, and what is ours of the graph that it is a part of."""
         self._kept(kernels).keep(self._made.frame(plan), plan)
+        if self._part.claims is not None:
+            self._part.claims.keep(kernels)
 
     def compare(self, kernels: KernelCache) -> str:
         """Measures what a cache has of the part in turns with PyTorch, which does all of it, or the operators that its
