@@ -44,7 +44,7 @@ def giving_of(module: fx.GraphModule, frame: Frame) -> tuple[Giving, ...]:
     (node,) = (node for node in module.graph.nodes if node.op == "output")
     (returned,) = node.args
     every = returned if isinstance(returned, list | tuple) else (returned,)
-    makes = [_give(placing_of(one), one.meta["val"].dtype) if _is_tensor(one) else _refuse for one in every]
+    makes = [_give(placing_of(one), one.meta["val"]) if _is_tensor(one) else _refuse for one in every]
     looks = [None if one.look is None else one.look.number for one in frame.outputs]
     return tuple(
         _copying(give) if look is not None and look in looks[:at] else give
@@ -64,8 +64,9 @@ def _refuse(array: np.ndarray) -> torch.Tensor:
     raise AssertionError(f"{array.shape} is no tensor in the graph that was captured")
 
 
-def _give(placing: Placing, dtype: torch.dtype) -> Giving:
-    order = placing.order
+def _give(placing: Placing, traced: torch.Tensor) -> Giving:
+    """``traced``: what stands for the tensor while PyTorch traces."""
+    order, dtype = placing.order, traced.dtype
     spread = None if placing.strides is None else spreading(placing)
     back = None if order == tuple(range(len(order))) else tuple(order.index(axis) for axis in range(len(order)))
 
@@ -74,4 +75,12 @@ def _give(placing: Placing, dtype: torch.dtype) -> Giving:
         found = found if back is None else found.permute(back)
         return found if spread is None else spread(found)
 
-    return give
+    # Strides of dimensions of one element mean nothing in memory, but tell layouts apart.
+    pairs = enumerate(zip(traced.shape, traced.stride(), strict=True))
+    told = {n: step for n, (size, step) in pairs if isinstance(size, int) and size == 1 and isinstance(step, int)}
+
+    def give_strided(array: np.ndarray) -> torch.Tensor:
+        found = give(array)
+        return found.as_strided(found.shape, [told.get(n, step) for n, step in enumerate(found.stride())])
+
+    return give_strided if told else give

@@ -18,7 +18,7 @@ from tc.torch.report import Report
 Tensors = list[torch.Tensor]
 
 
-class _Oracle:
+class Oracle:
     """Runs a graph by the reference of each node, in the place of kernels."""
 
     def __init__(self, plan: MemoryPlan, target: object) -> None:
@@ -52,7 +52,7 @@ def agrees(
     wanted = function(*inputs)
     weights = [torch.randn_like(one) for one in tensors(wanted) if one.requires_grad]
     gradients = _gradients(wanted, learned, weights)  # before a second call changes what modules hold
-    with nullcontext() if kernels else mock.patch("tc.torch.compiled.Execution", _Oracle):
+    with nullcontext() if kernels else mock.patch("tc.torch.compiled.Execution", Oracle):
         found = compiled(*inputs)
         close(found, wanted)
         assert [strides(one) for one in tensors(found)] == [strides(one) for one in tensors(wanted)]

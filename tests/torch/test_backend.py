@@ -246,3 +246,12 @@ def test_numbers_beside_halves_are_not_rounded_but_for_comparisons(dtype: torch.
         torch._dynamo.reset()
     tenth = torch.tensor([0.1, 0.2], dtype=dtype)
     assert compiled(lambda x: x == 0.1)(tenth).tolist() == [True, False]
+
+
+def test_strides_of_dimensions_of_one_element_are_pytorchs() -> None:
+    w = torch.randn(4, 3, 1, 1).to(memory_format=torch.channels_last)
+    x = torch.randn(2, 1, 5, 5).to(memory_format=torch.channels_last)
+    for given in (w, x, torch.randn(1, 1)):
+        found, wanted = compiled(lambda x: (x * 2, x + 1))(given), (given * 2, given + 1)
+        torch.testing.assert_close(found, wanted)
+        assert [one.stride() for one in found] == [one.stride() for one in wanted]
