@@ -26,35 +26,52 @@ TARGETS = ("cpu", "cpu:x86-64-v3", "cpu:x86-64") if platform.machine() == "x86_6
 CTYPES = {"float32": "float", "float64": "double"}
 
 
+COMPARISONS = {"less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==", "not_equal": "!="}
+
+
 @pytest.mark.parametrize("function", ["fmin", "fmax", "min", "max"])
 @pytest.mark.parametrize("type", WIDTHS)
 def test_lanes_give_the_bits_that_numbers_give(function: str, type: str) -> None:
+    require_same(type, f"tc_lanes_{function}", f"tc_{function}_{type}({{a}}, {{b}})", "{a}, {b}")
+
+
+@pytest.mark.parametrize("comparison", COMPARISONS)
+@pytest.mark.parametrize("type", WIDTHS)
+def test_lanes_choose_as_conditions_do(comparison: str, type: str) -> None:
+    one = f"{{a}} {COMPARISONS[comparison]} {{b}} ? {{b}} : {{a}}"
+    require_same(type, f"tc_choose_{comparison}", one, "{a}, {b}, {b}, {a}")
+
+
+def require_same(type: str, name: str, one: str, arguments: str) -> None:
+    """Asserts that a function of lanes gives the bits of an expression of numbers ``a`` and ``b``."""
     c, widths = CTYPES[type], WIDTHS[type]
+
+    def loaded(width: int) -> str:
+        return arguments.format(**{n: f"tc_load_{type}x{width}({n} + i)" for n in "ab"})
+
+    conditions = ("__GNUC__", "__GNUC__", "__AVX__", "__AVX512F__")[-len(widths) :]
     calls = "".join(
-        f"#ifdef {condition}\nfor (int i = 0; i < n; i += {width}) tc_store_{type}x{width}(lanes[{number}] + i, "
-        f"tc_lanes_{function}_{type}x{width}(tc_load_{type}x{width}(a + i), tc_load_{type}x{width}(b + i)));\n#endif\n"
-        for number, (width, condition) in enumerate(
-            zip(widths, ("__GNUC__", "__AVX__", "__AVX512F__") if len(widths) == 3 else
-                ("__GNUC__", "__GNUC__", "__AVX__", "__AVX512F__"), strict=True)
-        )
-    )  # fmt: skip
+        f"#ifdef {condition}\nfor (int i = 0; i < n; i += {width}) "
+        f"tc_store_{type}x{width}(lanes[{number}] + i, {name}_{type}x{width}({loaded(width)}));\n#endif\n"
+        for number, (width, condition) in enumerate(zip(widths, conditions, strict=True))
+    )
     entry = f"""
 void run(const {c} *a, const {c} *b, {c} *one, {c} (*lanes)[128], int n) {{
-  for (int i = 0; i < n; i++) one[i] = tc_{function}_{type}(a[i], b[i]);
+  for (int i = 0; i < n; i++) one[i] = {one.format(a="a[i]", b="b[i]")};
 {calls}}}
 """
-    helpers = prelude({f"tc_{function}_{type}", f"tc_lanes_{function}_{type}x2"})
+    helpers = prelude(set(re.findall(r"tc_\w+", one)) | {f"{name}_{type}x2"})
     text = f"#include <math.h>\n#include <stdbool.h>\n#include <stdint.h>\n{helpers}\n{entry}"
     run = compile_c(text, "-Wno-unused-parameter").run
     run.argtypes = (*[ctypes.c_void_p] * 4, ctypes.c_int)
     a, b = np.resize(np.array(list(product(VALUES, VALUES)), type), (128, 2)).T.copy()
-    one = np.zeros(128, type)
+    found = np.zeros(128, type)
     lanes = np.full((len(widths), 128), 77, type)
-    run(numpy_address(a), numpy_address(b), numpy_address(one), numpy_address(lanes), 128)
+    run(numpy_address(a), numpy_address(b), numpy_address(found), numpy_address(lanes), 128)
     tested = [row for row in lanes if row[0] != 77]
     assert tested
     for row in tested:
-        np.testing.assert_array_equal(row.view(np.uint8), one.view(np.uint8))
+        np.testing.assert_array_equal(row.view(np.uint8), found.view(np.uint8))
 
 
 def test_register_tiles_are_finished_and_reduced_in_vectors() -> None:
@@ -147,3 +164,36 @@ def test_lanes_without_instances_keep_what_they_have(range: str, operator: str, 
     x = np.random.default_rng(0).uniform(-1, 1, 8)
     options = tc.CpuOptions(tc.ScheduleOptions(unroll=unroll, scans=False))
     np.testing.assert_allclose(np.asarray(f(x, options=options)), f.reference(x), rtol=1e-12, atol=1e-12)
+
+
+LEAKY = """
+def f(float(M,K) A, float(K,N) B, float(M,N) R{more}) -> (Y) {{
+    Y(m,n) +=! A(m,k) * B(k,n)
+    Y(m,n) = {value}
+}}"""
+
+
+@pytest.mark.parametrize(
+    ("more", "value", "in_vectors"),
+    [
+        ("", "Y(m,n) < 0 ? 0.01 * Y(m,n) : Y(m,n)", True),
+        ("", "R(m,n) <= 0 ? 0.0 : Y(m,n)", True),
+        ("", "R(m,n) != R(m,n) ? R(m,n) : Y(m,n)", True),
+        ("", "Y(m,n) > 0 && R(m,n) > 0 ? Y(m,n) : 0.0", False),
+        # What the condition guards is not read elsewhere.
+        (", float(M,N) S", "R(m,n) > 0 ? S(m,n) : Y(m,n)", False),
+    ],
+)
+def test_register_tiles_choose_in_vectors(more: str, value: str, in_vectors: bool) -> None:
+    definition = tc.define(LEAKY.format(more=more, value=value)).f
+    rng = np.random.default_rng(0)
+    shapes = [(64, 48), (48, 64), (64, 64), (64, 64)][: 3 + bool(more)]
+    arrays = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+    arrays[2][3, 5] = np.nan
+    source = definition.compile(*arrays, target="cpu:x86-64-v4").source
+    assert ("= tc_choose_" in source) == in_vectors
+    expected = definition.oracle(*arrays)["Y"]
+    found = np.asarray(definition(*arrays))
+    nan = np.isnan(expected.values)
+    np.testing.assert_array_equal(np.isnan(found), nan)
+    assert (np.abs(found - expected.values)[~nan] <= expected.error[~nan]).all()

@@ -260,6 +260,26 @@ TC_LANES(float32, int32_t, 8) TC_LANES(float64, int64_t, 4)
 TC_LANES(float32, int32_t, 16) TC_LANES(float64, int64_t, 8)
 #endif
 
+//= tc_choose_* < tc_lanes_* tc_float32x* tc_float64x*
+// In each lane one of two numbers, as a comparison of two others says; it is false for NaN, but for that of unequal ones.
+#define TC_CHOOSE(comparison, name, count, sign)                                                                      \
+  static inline tc_##name##x##count tc_choose_##comparison##_##name##x##count(                                        \
+      tc_##name##x##count a, tc_##name##x##count b, tc_##name##x##count yes, tc_##name##x##count no) {                \
+    const tc_lanes_##name##x##count mask = a sign b;                                                                  \
+    return (tc_##name##x##count)((mask & (tc_lanes_##name##x##count)yes) | (~mask & (tc_lanes_##name##x##count)no));  \
+  }
+#define TC_CHOOSES(name, count)                                                                                       \
+  TC_CHOOSE(less, name, count, <) TC_CHOOSE(less_equal, name, count, <=) TC_CHOOSE(equal, name, count, ==)            \
+  TC_CHOOSE(greater, name, count, >) TC_CHOOSE(greater_equal, name, count, >=) TC_CHOOSE(not_equal, name, count, !=)
+TC_CHOOSES(float32, 2) TC_CHOOSES(float64, 2)
+TC_CHOOSES(float32, 4)
+#ifdef __AVX__
+TC_CHOOSES(float32, 8) TC_CHOOSES(float64, 4)
+#endif
+#ifdef __AVX512F__
+TC_CHOOSES(float32, 16) TC_CHOOSES(float64, 8)
+#endif
+
 //= tc_between_* tc_load_between_* < tc_lanes_* tc_float32x* tc_float64x*
 // The lanes of `new` from first to last, and the others of `old`; and these lanes from memory, where nothing else is read.
 #define TC_BETWEEN(name, type, integer, count)                                                                        \

@@ -144,6 +144,10 @@ class Tile:
         """A builtin of two numbers in every lane."""
         return call(f"tc_lanes_{name}_{self.type}x{vector.width}", *arguments)
 
+    def choose(self, comparison: str, vector: Vector, *arguments: Fragment) -> Fragment:
+        """In every lane the third or the fourth number, as the comparison of the first two says."""
+        return call(f"tc_choose_{comparison}_{self.type}x{vector.width}", *arguments)
+
     def add_dot(self, dot: str, vector: Vector, *words: Fragment) -> Fragment:
         """A vector of sums, and in every lane the dot product of two words added to it."""
         return call(f"tc_add_{dot}_{self.type}x{vector.width}", *words)

@@ -24,6 +24,7 @@ from tc.language.program.program import (
     IteratorReference,
     Read,
     Reduction,
+    Select,
     Unary,
     iterators_in,
     reads_in,
@@ -50,6 +51,14 @@ _INFIX = {
     BinaryOperator.SUBTRACT: "-",
     BinaryOperator.MULTIPLY: "*",
     BinaryOperator.DIVIDE: "/",
+}
+_COMPARISONS = {
+    BinaryOperator.LESS: "less",
+    BinaryOperator.LESS_EQUAL: "less_equal",
+    BinaryOperator.GREATER: "greater",
+    BinaryOperator.GREATER_EQUAL: "greater_equal",
+    BinaryOperator.EQUAL: "equal",
+    BinaryOperator.NOT_EQUAL: "not_equal",
 }
 _COMPOUND = {Reduction.ADD: "+", Reduction.MULTIPLY: "*"}
 _EXTREMES = {Reduction.MINIMUM: "min", Reduction.MAXIMUM: "max"}
@@ -244,8 +253,24 @@ class VectorStatement:
                 self._require_floats()
                 operands = (self._vector(argument, vector) for argument in arguments)
                 return _Value(self._tile.function(name, vector, *operands), is_vector=True)
+            case Select():
+                return _Value(self._chosen(expression, vector), is_vector=True)
             case _:
                 raise NotVectorsError("an operation that vectors do not have")
+
+    def _chosen(self, select: Select, vector: Vector) -> Fragment:
+        """Both values are computed in every lane, so that neither may read what only the condition allows."""
+        self._require_floats()
+        match select.condition:
+            case Binary(operator, left, right) if operator in _COMPARISONS:
+                allowed = set(reads_in(select.condition))
+                values = (select.then, select.otherwise)
+                if not all(self._is_tile(read) or read in allowed for own in values for read in reads_in(own)):
+                    raise NotVectorsError("a read that a condition guards")
+                operands = (self._vector(own, vector) for own in (left, right, *values))
+                return self._tile.choose(_COMPARISONS[operator], vector, *operands)
+            case _:
+                raise NotVectorsError("a condition that vectors do not have")
 
     def _vector(self, expression: Expression, vector: Vector) -> Fragment:
         """The value in every lane."""
