@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
-from benchmarks.training.workload import Batch, Compiler, Model, Workload
+from benchmarks.training.workload import Batch, Compiler, Model, Workload, batch_as
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +37,11 @@ def agreement(workload: Workload, compiled: Compiler, batch: Batch, dtype: torch
     """
     model = workload.model()
     eager, own, exact = (copy.deepcopy(model).to(type) for type in (dtype, dtype, torch.float64))
-    given = _as(batch, dtype)
-    meant = _values(workload, exact, exact, _as(batch, torch.float64))
+    given = batch_as(batch, dtype)
+    meant = _values(workload, exact, exact, batch_as(batch, torch.float64))
     plain = _values(workload, eager, eager, given)
     found = _values(workload, own, compiled(own), given)
     return Agreement(*({name: _error(own[name], meant[name]) for name in meant} for own in (found, plain)))
-
-
-def _as(batch: Batch, dtype: torch.dtype) -> Batch:
-    return tuple(one.to(dtype) if one.is_floating_point() else one for one in batch)
 
 
 def _values(workload: Workload, model: torch.nn.Module, called: Model, batch: Batch) -> dict[str, torch.Tensor]:

@@ -66,7 +66,6 @@ class Documentation:
 
     name: Final = "gpt"
     steps: Final = 200
-    close: Final = 1e-3
 
     def __init__(self, length: int = 64) -> None:
         self._length = length

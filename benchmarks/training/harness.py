@@ -9,6 +9,8 @@ from typing import Any, Final
 
 from benchmarks.measuring.turns import EndedError, TurnProcess
 
+# How far losses of ours in float64 may be from eager PyTorch's.
+CLOSE: Final = 1e-4
 CONTENDERS: Final = ("eager", "inductor", "ours")
 HEADER: Final = (
     f"{'milliseconds of a step':24}{'eager':>9}{'inductor':>10}{'ours':>9}{'ratio':>7}{'losses apart':>14}  score"
@@ -19,14 +21,16 @@ HEADER: Final = (
 class Result:
     """What came of a workload, by contender.
 
-    ``seconds``: of a step at best.  ``losses``: before each step.  ``scores``: what a whole training reaches, where
-    there is something to reach.  ``first``: seconds of the first step, which compiles.  ``left``: how often ours left
-    an operator to PyTorch.  ``wrong``: what ended, and gradients, statistics and losses of ours that are too far off.
+    ``seconds``: of a step at best.  ``losses``: before each step; ``exact``: the same in float64.  ``scores``: what a
+    whole training reaches, where there is something to reach.  ``first``: seconds of the first step, which compiles.
+    ``left``: how often ours left an operator to PyTorch.  ``wrong``: what ended, and gradients, statistics and losses
+    of ours that are too far off.
     """
 
     name: str
     seconds: dict[str, float]
     losses: dict[str, list[float]]
+    exact: dict[str, list[float]]
     scores: dict[str, float]
     first: dict[str, float]
     left: dict[str, int]
@@ -40,8 +44,8 @@ class Result:
 
     @property
     def apart(self) -> float:
-        """The greatest difference between a loss of ours and eager PyTorch's."""
-        return apart(self.losses.get("eager", []), self.losses.get("ours", []))
+        """The greatest difference between a loss of ours and eager PyTorch's, in float64."""
+        return apart(self.exact.get("eager", []), self.exact.get("ours", []))
 
     @property
     def line(self) -> str:
@@ -82,16 +86,13 @@ def _measured(name: str, threads: int, rounds: int, module: str) -> Result:
         for worker in workers.values():
             worker.end()
     own = made.get("ours", {})
-    losses = {contender: said["losses"] for contender, said in made.items()}
+    losses, exact = ({contender: said[what] for contender, said in made.items()} for what in ("losses", "exact"))
     wrong += own.get("wrong", [])
-    wrong += _far("ours" in made, own.get("close"), apart(losses.get("eager", []), losses.get("ours", [])))
+    far = apart(exact.get("eager", []), exact.get("ours", []))
+    wrong += [] if far <= CLOSE else [f"losses are {far:.1e} apart"]
     scores = {contender: said["score"] for contender, said in made.items() if said["score"] is not None}
     first = {contender: said["first"] for contender, said in made.items()}
-    return Result(name, seconds, losses, scores, first, own.get("left", {}), wrong)
-
-
-def _far(ran: bool, close: float | None, found: float) -> list[str]:
-    return [f"losses are {found:.1e} apart"] if ran and close is not None and not found <= close else []
+    return Result(name, seconds, losses, exact, scores, first, own.get("left", {}), wrong)
 
 
 def summary(results: Sequence[Result]) -> str:

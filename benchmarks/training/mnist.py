@@ -53,7 +53,6 @@ class Mnist:
 
     name: Final = "mnist"
     steps: Final = 50
-    close: Final = 1e-4
 
     def __init__(self, epochs: int = 8) -> None:
         self._epochs = epochs

@@ -72,7 +72,6 @@ class Stripes:
 
     name: Final = "resnet18"
     steps: Final = 20
-    close: Final = None
 
     def __init__(self, extent: int = 64, batch: int = 8) -> None:
         self._extent = extent

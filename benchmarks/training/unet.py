@@ -52,7 +52,6 @@ class Discs:
 
     name: Final = "unet"
     steps: Final = 20
-    close: Final = None
 
     def __init__(self, extent: int = 96, batch: int = 4) -> None:
         self._extent = extent

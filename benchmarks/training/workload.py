@@ -30,11 +30,6 @@ class Workload(Protocol):
         """How many steps the curve of losses has."""
         ...
 
-    @property
-    def close(self) -> float | None:
-        """How far losses may be from those of eager PyTorch; None where rounding alone takes them apart."""
-        ...
-
     def model(self) -> torch.nn.Module:
         """A new model, in training."""
         ...
@@ -56,10 +51,16 @@ class Workload(Protocol):
         ...
 
 
-def trained(workload: Workload, model: torch.nn.Module, called: Model, steps: int) -> list[float]:
-    """The losses of so many steps; ``called`` is the model, or what it was compiled to."""
+def trained(workload: Workload, model: torch.nn.Module, called: Model, dtype: torch.dtype) -> list[float]:
+    """The losses of all steps, of a model of this type; ``called`` is the model, or what it was compiled to."""
     optimizer = workload.optimizer(model)
-    return [step(workload, optimizer, called, workload.batch(number)) for number in range(steps)]
+    batches = (batch_as(workload.batch(number), dtype) for number in range(workload.steps))
+    return [step(workload, optimizer, called, batch) for batch in batches]
+
+
+def batch_as(batch: Batch, dtype: torch.dtype) -> Batch:
+    """The batch with floating numbers of this type."""
+    return tuple(one.to(dtype) if one.is_floating_point() else one for one in batch)
 
 
 def step(workload: Workload, optimizer: torch.optim.Optimizer, called: Model, batch: Batch) -> float:
