@@ -18,7 +18,7 @@ _MOST_ELEMENTS: Final = 2000
 _FLOATING: Final = ("float32", "float64", "float16", "bfloat16")
 _INDEX: Final = 3  # indices that come in are below it
 
-# Of one floating value `{x}`; `{r}` is a small number, `{d}` and `{e}` are dimensions, `{n}` is an extent.
+# Of one floating value `{x}`, or `{u}` without equal elements; `{r}` is a small number, `{d}` and `{e}` are dimensions, `{n}` is an extent.
 UNARY: Final = """torch.relu({x})|torch.tanh({x})|F.gelu({x})|{x}.abs()|torch.sigmoid({x})|torch.exp(-{x}.abs())
 torch.log1p({x}.abs())|{x} * {r} + 1|-{x}|{x} ** 2|torch.sin({x})|F.softplus({x})|F.silu({x})|F.hardswish({x})
 {r} - {x}|F.leaky_relu({x}, 0.1)|F.elu({x})|{x}.clamp(-1, {r})|torch.rsqrt({x} * {x} + 1)|torch.erf({x})
@@ -29,9 +29,9 @@ torch.where({x} > {r}, {x}, 0.3)|{x}.masked_fill({x} > {r}, 0.25)|torch.nan_to_n
 torch.softmax({x}, {d})|torch.cumsum({x}, {d})|F.normalize({x}, dim={d})|{x}.float().half()
 torch.lerp({x}, {x} * 2, {r})|{x}.reciprocal().clamp(-2, 2)|F.logsigmoid({x})|torch.logit(torch.sigmoid({x}))"""
 REDUCTIONS: Final = """{x}.sum({d})|{x}.mean({d}, keepdim=True)|{x}.amax({d})|{x}.amin({d}, keepdim=True)
-{x}.var({d})|torch.logsumexp({x}, {d})|torch.linalg.vector_norm({x}, dim={d})|{x}.max({d})[0]|{x}.sum()|{x}.mean()
-{x}.prod({d})|{x}.std({d}, unbiased=False)|{x}.sort({d})[0]|torch.topk({x}, 2, {d})[0]|({x} > {r}).float().mean({d})
-{x}.median({d})[0]|torch.cummax({x}, {d})[0]|{x}.norm(dim={d}, keepdim=True)|{x}.aminmax(dim={d})[1]
+{x}.var({d})|torch.logsumexp({x}, {d})|torch.linalg.vector_norm({x}, dim={d})|{u}.max({d})[0]|{x}.sum()|{x}.mean()
+{x}.prod({d})|{x}.std({d}, unbiased=False)|{u}.sort({d})[0]|torch.topk({u}, 2, {d})[0]|({x} > {r}).float().mean({d})
+{u}.median({d})[0]|torch.cummax({u}, {d})[0]|{x}.norm(dim={d}, keepdim=True)|{x}.aminmax(dim={d})[1]
 torch.cumprod({x}, {d})"""
 VIEWS: Final = """{x}.transpose({d}, {e})|{x}.flip({d})|{x}.roll(1, {d})|{x}.unsqueeze({d})|{x}.squeeze()
 {x}.flatten()|{x}.select({d}, 0)|{x}.narrow({d}, 1, 1)|{x}[..., ::2]|{x}[1:]|{x}[None]|{x}.chunk(2, {d})[1]
@@ -208,6 +208,8 @@ class _Drawing:
         d = self.chosen.randrange(rank)
         put: dict[str, object] = {"x": x, "y": y, "d": d - rank if self.chosen.random() < 0.3 else d, "v": "{v}"}
         put |= {"e": self.chosen.randrange(d, rank), "n": tensor.shape[d] if tensor.dim() else 1}
+        # No two elements are equal, of which either could be chosen.
+        put["u"] = f"({x} + torch.linspace(0, 0.37, {tensor.numel()}).view({x}.shape).to({x}.dtype))"
         return text.format(**put, r=self.chosen.choice((0.5, 0.25, -0.75)), i=self.chosen.choice(whole or ["_"]))
 
     def _assign(self, expression: str | None, *changes: str) -> bool:
