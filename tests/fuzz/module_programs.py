@@ -18,7 +18,8 @@ _MOST_ELEMENTS: Final = 2000
 _FLOATING: Final = ("float32", "float64", "float16", "bfloat16")
 _INDEX: Final = 3  # indices that come in are below it
 
-# Of one floating value `{x}`, or `{u}` without equal elements; `{r}` is a small number, `{d}` and `{e}` are dimensions, `{n}` is an extent.
+# Of one floating value `{x}`, or `{u}` without equal elements; `{r}` is a small number, `{d}` and `{e}` are dimensions,
+# `{n}` is an extent.
 UNARY: Final = """torch.relu({x})|torch.tanh({x})|F.gelu({x})|{x}.abs()|torch.sigmoid({x})|torch.exp(-{x}.abs())
 torch.log1p({x}.abs())|{x} * {r} + 1|-{x}|{x} ** 2|torch.sin({x})|F.softplus({x})|F.silu({x})|F.hardswish({x})
 {r} - {x}|F.leaky_relu({x}, 0.1)|F.elu({x})|{x}.clamp(-1, {r})|torch.rsqrt({x} * {x} + 1)|torch.erf({x})
