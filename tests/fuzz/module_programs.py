@@ -150,6 +150,7 @@ class _Drawing:
         self.given: Final[list[Given]] = []
         self.layers: Final[list[tuple[str, str]]] = []
         self.body: Final[list[str]] = []
+        self.dropouts: list[str] = []
         self.module: Final = torch.nn.Module()
         self.module.train(self.mode == "train")
         self.names: Final[dict[str, Any]] = {"torch": torch, "F": torch.nn.functional, "self": self.module}
@@ -170,7 +171,10 @@ class _Drawing:
         kept = self.chosen.sample(values, min(len(values), self.chosen.choice((1, 1, 2, 3))))
         last = values[-1]
         extra = self.chosen.choice(([], [], [f"{last}.shape[-1:]"], [f"{last}.view(-1)[:2]"], [f"{last}.detach()"]))
-        results = [one for one in (*dict.fromkeys((last, *kept)), *extra) if self._works(one)]
+        # PyTorch's partitioner leaves out what nothing uses, and random numbers after it would be others.
+        drawing = ("F.dropout(", *(f"self.{name}(" for name in self.dropouts))
+        drawn = [line.partition(" ")[0] for line in self.body if any(text in line for text in drawing)]
+        results = [one for one in (*dict.fromkeys((last, *kept, *drawn)), *extra) if self._works(one)]
         return Drawn(tuple(self.given), tuple(self.layers), tuple(self.body), tuple(results), self.mode)
 
     def _given(self, rank: int) -> Given:
@@ -269,6 +273,7 @@ class _Drawing:
         if not self._assign(f"{whole}[0]" if text.startswith(_TUPLES) else whole):
             return False
         self.layers.append((name, layer))
+        self.dropouts += [name] if "Dropout" in layer else []
         return True
 
     def _works(self, expression: str) -> bool:
