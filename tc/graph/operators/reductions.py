@@ -33,11 +33,13 @@ class Reduced:
         kept = [name for axis, name in enumerate(names) if axis not in self.axes]
         value = self.term.format(x=access("A", names))
         count = " * ".join(extents[axis] for axis in self.axes) or "1"
-        final = self.result.format(s=access("S", kept), n=f"({count})")
-        statements = [
-            f"{access('S', kept)} {self.operator if self.axes else '='} {value}",
-            f"{access('Y', kept)} = {self.type}({final})",
-        ]
+        # Where the reduction has the type of the result, it takes its place: a register holds both.
+        in_place = self.term == "{x}" and operand.type is self.type and (self.result == "{s}" or not self.type.is_half)
+        reduction = access("Y" if in_place else "S", kept)
+        statements = [f"{reduction} {self.operator if self.axes else '='} {value}"]
+        if not in_place or self.result != "{s}":
+            final = self.result.format(s=reduction, n=f"({count})")
+            statements.append(f"{access('Y', kept)} = {self.type}({final})")
         return definition(self.name, [parameter(operand.type, extents, "A")], ["Y"], statements)
 
 

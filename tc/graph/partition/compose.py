@@ -15,6 +15,7 @@ from tc.graph.ir.nodes import Call, Node
 from tc.graph.ir.sizes import shape_text
 from tc.graph.ir.values import Value
 from tc.graph.operators.texts import definition
+from tc.graph.partition.inline import inlined
 from tc.graph.partition.merge import merged
 from tc.graph.partition.partition import Partition
 from tc.language.lower.compose_calls import Operand, ProgramCall, compose_calls
@@ -115,7 +116,7 @@ def _named(program: Program, names: dict[str, Program]) -> str:
 @functools.lru_cache(maxsize=4096)
 def _program(whole: _Whole) -> Program:
     """The program of the whole: of the calls themselves where it can be, else by a text that makes them."""
-    return merged(_directly(whole) or program_by_text(whole))
+    return merged(inlined(_directly(whole) or program_by_text(whole)))
 
 
 def _directly(whole: _Whole) -> Program | None:
