@@ -44,7 +44,7 @@ OPTIMIZATION: Final = (
 # And no conclusions from what a routine does to what its calls are good for: where induction variables became
 # addresses, GCC 12 takes the stores of a routine for none, and leaves its calls out.
 # Outer loops stay outside of lanes: copies of an iteration whose elements are a power of two apart become one group to
-# GCC 12, which reads all that lies between two lanes. Pools of 11 by 11 of 64 by 64 pixels took 113 ms instead of 1.7.
+# GCC 12, which reads all that lies between two lanes. Pools of 11 by 11 of 64 by 64 pixels took 113 ms instead of 0.2.
 GCC_ONLY: Final = (
     "-fno-predictive-commoning",
     "-fno-tree-pre",
