@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
+from itertools import product
 from typing import Final
 
 import islpy as isl
@@ -15,21 +16,39 @@ from tc.base.frozen import frozen
 _MOST_COUNTED: Final = 1024
 # Conditions that more than this part of all points meet are those of borders, which cost as much as they save.
 _AT_BORDERS: Final = 0.8
+# Choices of the other iterators, such as elements of a window, for which the range of one is looked at.
+_MOST_CHOICES: Final = 64
 
 
 @frozen
 class Conditions:
     """``parts``: by iterator whose values depend on those of others, the part of these that are in the domain;
-    ``density``: the part of all of them.
+    ``density``: the part of all of them.  ``ranges``: of an iterator that only borders cut, its first and last value
+    for every choice of the others, counted from its least one.
     """
 
     parts: Mapping[str, float]
     density: float
+    ranges: Mapping[str, tuple[tuple[int, int], ...]]
+
+    def cut(self, name: str, size: int, extent: int) -> float:
+        """The part of the pieces of so many values of an iterator that a border cuts, over all choices of others."""
+        ranges = self.ranges.get(name, ())
+        if size == 1 or not ranges:
+            return 0.0
+        found = sum(_cut_pieces(first, last, size, extent) for first, last in ranges)
+        return found / (len(ranges) * -(-extent // size))
+
+
+def _cut_pieces(first: int, last: int, size: int, extent: int) -> int:
+    below, above = first % size != 0, (last + 1) % size != 0 and last + 1 != extent
+    return 1 if below and above and first // size == last // size else below + above
 
 
 def conditions_of(domain: isl.Set, names: Sequence[str]) -> Conditions:
     """The conditions of a domain whose dimensions are called so."""
     parts: dict[str, float] = {}
+    ranges: dict[str, tuple[tuple[int, int], ...]] = {}
     density = 1.0
     for group in _dependent(domain):
         apart = isl.dim_type.set
@@ -45,11 +64,28 @@ def conditions_of(domain: isl.Set, names: Sequence[str]) -> Conditions:
         count = _count(own) if counted else whole
         if count >= _AT_BORDERS * whole:
             parts |= {names[n]: 1.0 for n in group}
+            if counted:
+                ranges |= {names[n]: tuple(_ranges(own, position, values)) for position, n in enumerate(group)}
             continue
         density *= count / whole
         for position, n in enumerate(group):
             parts[names[n]] = count / (_count(own.project_out(apart, position, 1)) * len(values[position]))
-    return Conditions(parts, density)
+    return Conditions(parts, density, ranges)
+
+
+def _ranges(points: isl.Set, position: int, values: Sequence[range]) -> Iterator[tuple[int, int]]:
+    """The range of one dimension for every choice of the others, if there are not too many."""
+    others = [n for n in range(len(values)) if n != position]
+    if math.prod(len(values[n]) for n in others) > _MOST_CHOICES:
+        return
+    for chosen in product(*(values[n] for n in others)):
+        own = points
+        for n, value in zip(others, chosen, strict=True):
+            own = own.fix_val(isl.dim_type.set, n, isl.Val.int_from_si(own.get_ctx(), value))
+        if not own.is_empty():
+            least = values[position].start
+            ends = own.dim_min_val(position), own.dim_max_val(position)
+            yield int(ends[0].to_python()) - least, int(ends[1].to_python()) - least
 
 
 def _count(points: isl.Set) -> int:

@@ -65,6 +65,10 @@ _IN_PIECES: Final = 1.15  # a tile whose results leave the registers and come ba
 _SHORT_WINDOW: Final = 4
 # Registers in which compilers keep elements that several steps of a sliding window read.
 _SLIDING: Final = 7
+# Steps of a tile that a border cuts, against others: where lanes are cut, where whole rows are left out, and both.
+_CUT_LANES: Final = 2.0
+_CUT_ROWS: Final = 1.3
+_CUT_BOTH: Final = 10.0
 
 # What the lanes of a register tile read during a whole reduction: up to this many bytes of it stay in a second-level
 # cache, beside what streams by.
@@ -185,11 +189,18 @@ class TileCosts:
         )
         stores += rows * lanes * self._beside(lane, lanes)
         steps = self.steps * self._filled(name for name, size in sizes.items() if size > 1)
+        steps *= self._bordered(lane, sizes)
         return tiles * outside * (steps * step + stores + _LATENCY) + sum(read.packing for read in reads)
 
     def _filled(self, rows: Iterable[str]) -> float:
         """The part of the steps in which some point of a tile is in the iteration domain."""
         return self.conditions.density / math.prod(self.conditions.parts.get(name, 1.0) for name in rows)
+
+    def _bordered(self, lane: str, sizes: Mapping[str, int]) -> float:
+        """What steps cost on average, against those of tiles that no border cuts."""
+        cut = {name: self.conditions.cut(name, size, self.extents[name]) for name, size in sizes.items()}
+        most = (_CUT_BOTH if sum(map(bool, cut.values())) > 1 else _CUT_LANES) if cut[lane] else _CUT_ROWS
+        return most - (most - 1) * math.prod(1 - part for part in cut.values())
 
     def _step(self, lane: str, sizes: Mapping[str, int], reads: list[_Read]) -> float:
         """Cycles of a step of the reduction."""
