@@ -212,7 +212,7 @@ def summary(results: Sequence[Result]) -> str:
         line = (
             f"level{level}: {len(right)} of {len(own)} right, {whole} without operators of PyTorch but random numbers"
         )
-        more = sum(result.breaks.get("ours", 0) > result.breaks.get("inductor", 0) for result in right)
+        more = sum(own.breaks.get("ours", 0) > own.breaks.get("inductor", own.breaks.get("ours", 0)) for own in right)
         line += f", {more} with more graph breaks"
         if ratios:
             line += f"; over eager {statistics.geometric_mean(ratios):.2f}, at least {min(ratios):.2f}"

@@ -6,6 +6,7 @@ last result of a turn is compared with what eager PyTorch computes from the same
 
 from __future__ import annotations
 
+import copy
 import functools
 import statistics
 import time
@@ -69,15 +70,16 @@ class _Worker:
         for seed in range(seeds):
             model, call = self._ready(seed)
             inputs = self._inputs(seed)
+            before = copy.deepcopy(model) if self._contender == "eager" else None  # a call may change it
             drawn = torch.get_rng_state()
             started = time.perf_counter()
             found = call(*inputs)
             first = max(first, time.perf_counter() - started)
             torch.save(_detached(found), folder / f"{self._contender}-{seed}.pt")
-            if self._contender == "eager":
+            if before is not None:
                 inputs = self._inputs(seed)
                 torch.set_rng_state(drawn)
-                torch.save(_detached(exact(model, inputs)), folder / f"exact-{seed}.pt")
+                torch.save(_detached(exact(before, inputs)), folder / f"exact-{seed}.pt")
             if seed == 0:
                 breaks = sum(counters["graph_break"].values())
         return {"first": first, "left": self._left(), "breaks": breaks}
