@@ -21,6 +21,8 @@ _WRITTEN: Final = frozenset(("normal_", "uniform_", "bernoulli_", "exponential_"
 def exact(model: torch.nn.Module, inputs: Sequence[Any]) -> Any:
     """The results of a model in float64; the generators go on as they do when the model itself is called."""
     wide = copy.deepcopy(model).double()
+    for module in wide.modules():  # a state that is no buffer may be written, too
+        vars(module).update({name: _widened(value) for name, value in vars(module).items()})
     with Widened():  # type: ignore[no-untyped-call]  # PyTorch's
         return wide(*[_widened(one) for one in inputs])
 
