@@ -27,7 +27,7 @@ class Limits:
     up to the others.
     """
 
-    elements: int = 1 << 22
+    elements: int = 1 << 24
     operations: int = 1 << 30
     most_elements: int = 1 << 28
     most_operations: int = 1 << 35
