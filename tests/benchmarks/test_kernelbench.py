@@ -16,7 +16,7 @@ from benchmarks.kernelbench.cost import Cost
 from benchmarks.kernelbench.exact import exact
 from benchmarks.kernelbench.harness import Result, measured, problems, summary
 from benchmarks.kernelbench.problem import Limits, Problem, UnfitError, cost_of, scaled
-from benchmarks.kernelbench.worker import error_of
+from benchmarks.kernelbench.worker import WrongError, error_of, require_close
 
 SCALED = """
 import torch
@@ -233,3 +233,12 @@ def test_sizes_take_the_place_of_those_in_the_file(tmp_path: Path) -> None:
     (path,) = problems(checkout(tmp_path, _1_a=SCALED), [1], [])
     found = Problem(path, {"batch_size": 2, "features": 16, "shape.0": 3, "shape.1": 5}).module()
     assert found["get_inputs"]()[0].shape == (2, 16, 3, 5)
+
+
+def test_timed_results_may_be_as_far_off_as_those_of_eager_pytorch() -> None:
+    meant = [torch.tensor([1.0, -1.0], dtype=torch.float64)]
+    eager, ours, far = ([torch.tensor([1.0, -1.0 + off])] for off in (3e-3, -3e-3, 3e-2))
+    require_close(ours, eager, lambda: meant)
+    require_close(eager, eager, lambda: pytest.fail("nothing is computed again where results agree"))
+    with pytest.raises(WrongError, match="a timed call has another result than eager PyTorch"):
+        require_close(far, eager, lambda: meant)
