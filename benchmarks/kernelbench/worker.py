@@ -61,7 +61,7 @@ class _Worker:
         self._found: Final = problem.module()
         self._contender: Final = contender
         self._report: Final = Report()
-        self._backend: Final = functools.partial(backend, options={"fallback": "unsupported"}, report=self._report)
+        self._backend: Final = functools.partial(backend, options={"fallback": "never"}, report=self._report)
         self._drawn = _FIRST_INPUTS
         self._timed: tuple[torch.nn.Module, Callable[..., Any]] | None = None
 

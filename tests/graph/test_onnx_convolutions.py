@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import ml_dtypes
@@ -9,6 +10,8 @@ import numpy as np
 import pytest
 
 import tc
+from tc.graph.ir.nodes import Call
+from tc.graph.ir.sizes import open_size
 from tests.graph.one_node import check, computed, one_node
 from tests.graph.windows import adjoint, convolved, geometries
 
@@ -184,6 +187,20 @@ def test_compiled_transposed_convolution(stride: int, kernel: int) -> None:
     geometry: dict[str, Any] = {"strides": [stride] * 2, "dilations": [1, 1], "pads": [0, 0, 0, 0]}
     right = (adjoint(x, w, **geometry) + b.reshape(4, 1, 1)).astype(F)
     check("ConvTranspose", {"X": x, "W": w, "B": b}, {"Y": right}, compiled=True, **geometry)
+
+
+@pytest.mark.parametrize("strides", [(2, 1), (1, 3), (3, 3)])
+def test_strided_transposed_convolutions_are_computed_in_phases(strides: tuple[int, int]) -> None:
+    """Sums over parts of the weights without remainders; there are none where no taps come to a phase."""
+    x, w, b = random(2, 3, 5, 4), random(3, 2, 2, 4), random(2)
+    geometry: dict[str, Any] = {"strides": strides, "dilations": [1, 1], "pads": [1, 0, 0, 1]}
+    model = one_node("ConvTranspose", {"X": x, "W": w, "B": b}, shapes={"X": ["N", 3, "H", "V"]}, **geometry)
+    calls = [node for node in model.graph(x.shape, w.shape, b.shape).nodes if isinstance(node, Call)]
+    assert sum(own.reduction is not None for own in calls[0].program.statements) == math.prod(map(min, strides, (2, 4)))
+    assert "%" not in str(calls[0].program)
+    model.graph((open_size("N"), 3, open_size("H"), open_size("V")), w.shape, b.shape)  # in one sum
+    right = adjoint(x, w, **geometry) + b.reshape(2, 1, 1)
+    np.testing.assert_allclose(model.run(["Y"], {"X": x, "W": w, "B": b})["Y"], right, rtol=1e-4, atol=1e-5)
 
 
 def test_transposed_convolution_to_a_shape() -> None:

@@ -10,9 +10,11 @@ from collections.abc import Mapping, Sequence
 
 from tc.base.errors import GraphError
 from tc.base.frozen import frozen
+from tc.base.types import ScalarType
 from tc.graph.ir.builder import Builder
 from tc.graph.ir.sizes import Dimension, elements, number
 from tc.graph.ir.values import Value
+from tc.graph.operators.neural.phases import Phase, phased_sums, phases_of
 from tc.graph.operators.neural.windows import Windows, offset, where
 from tc.graph.operators.texts import access, definition, parameter
 
@@ -98,7 +100,8 @@ def transposed_convolution(
     """The adjoint of a convolution, with weights (C, F / groups, ...); ``counts``: the extents of the result, as texts.
 
     An element of the result is a sum, so that elements which no window has are 0 and may be anywhere.  Where each has
-    one window, the elements of windows are dimensions of their own: there is no condition then.
+    one window, the elements of windows are dimensions of their own: there is no condition then.  With other strides, it
+    is computed in phases.
     """
     each = weights.shape[0] // groups
     channels = channels_of(builder.origin, x.shape[1], each, weights.shape[1] * groups, groups, "gcf")
@@ -110,7 +113,8 @@ def transposed_convolution(
     sources, clauses = windows.sources()
     ranges = [f"{place} in 0:{count}" for place, count in zip(windows.places, counts, strict=True)]
     at = Moved(tuple(windows.sizes), tuple(sources), tuple(windows.places), (*ranges, *clauses))
-    return _reduced(builder, "conv_transpose", x, weights, bias, channels, windows, at)
+    phases = phases_of(windows, counts)
+    return _reduced(builder, "conv_transpose", x, weights, bias, channels, windows, at, phases)
 
 
 @frozen
@@ -127,7 +131,8 @@ class Moved:
 class Convolved:
     """Sums of products of the image at some positions with the weights, and the bias if there is one.
 
-    Operands are the image, the weights and the bias, whose channels are those of ``channels``.
+    Operands are the image, the weights and the bias, whose channels are those of ``channels``.  ``phases``: those of a
+    transposed convolution that is computed in some.
     """
 
     name: str
@@ -135,6 +140,7 @@ class Convolved:
     windows: Windows
     at: Moved
     bias: bool
+    phases: tuple[tuple[Phase, ...], ...] | None = None
 
     @property
     def positions(self) -> tuple[str, ...]:
@@ -149,16 +155,40 @@ class Convolved:
             parameter(x.type, ["N", *channels.image.upper(), *self.at.sizes], "X"),
             parameter(weights.type, [*channels.weights.upper(), *windows.kernel], "K"),
         ]
-        at = ["n", *channels.result, *self.at.places]
-        image = access("X", ["n", *channels.image, *self.at.positions])
-        kernel = access("K", [*channels.weights, *windows.elements])
-        total = access("S" if self.bias and x.type.is_half else "Y", at)
-        statements = [f"{total} +=! {image} * {kernel}{where(self.at.clauses)}"]
         if self.bias:
             parameters.append(parameter(operands[2].type, channels.result.upper(), "B"))
-            sum_text = f"{total} + {access('B', channels.result)}"
-            statements.append(f"{access('Y', at)} = {f'{x.type}({sum_text})' if x.type.is_half else sum_text}")
+        if self.phases is not None:
+            return definition(self.name, parameters, ["Y"], self._in_phases(self.phases, x.type))
+        at = ["n", *channels.result, *self.at.places]
+        total = access("S" if self.bias and x.type.is_half else "Y", at)
+        product = self._product(self.at.positions, windows.elements)
+        statements = [f"{total} +=! {product}{where(self.at.clauses)}"]
+        if self.bias:
+            statements.append(f"{access('Y', at)} = {self._result(total, x.type)}")
         return definition(self.name, parameters, ["Y"], statements)
+
+    def _product(self, positions: Sequence[str], taps: Sequence[str]) -> str:
+        image = access("X", ["n", *self.channels.image, *positions])
+        return f"{image} * {access('K', [*self.channels.weights, *taps])}"
+
+    def _result(self, total: str, type: ScalarType) -> str:
+        """What becomes of a sum."""
+        found = f"{total} + {access('B', self.channels.result)}" if self.bias else total
+        return f"{type}({found})" if type.is_half else found
+
+    def _in_phases(self, phases: Sequence[Sequence[Phase]], type: ScalarType) -> list[str]:
+        letters = self.channels.result
+        sums, results = list[str](), list[str]()
+        for at, own in enumerate(phased_sums(self.windows, phases)):
+            total, ranges = "0", own.ranges
+            if own.empty:
+                ranges = ["n in 0:N", *(f"{letter} in 0:{letter.upper()}" for letter in letters), *ranges]
+            else:
+                total = access(f"T{at}", ["n", *letters, *self.windows.places])
+                sums.append(f"{total} +=! {self._product(own.positions, own.taps)}{where(own.clauses)}")
+            place = access("Y", ["n", *letters, *own.places])
+            results.append(f"{place} = {self._result(total, type)}{where(ranges)}")
+        return [*sums, *results]
 
 
 def _reduced(
@@ -170,6 +200,7 @@ def _reduced(
     channels: Channels,
     windows: Windows,
     at: Moved,
+    phases: tuple[tuple[Phase, ...], ...] | None = None,
 ) -> Value:
     """The result of ``Convolved`` for operands with all channels in one dimension."""
     operands = [
@@ -178,7 +209,7 @@ def _reduced(
     ]
     if bias is not None:
         operands.append(builder.reshape(bias, channels.extents(channels.result)))
-    operator = Convolved(name, channels, windows, at, bias is not None)
+    operator = Convolved(name, channels, windows, at, bias is not None, phases)
     found = builder.apply(operator, *operands)
     every = elements(channels.extents(channels.result))
     return builder.reshape(found, (found.shape[0], every, *found.shape[1 + len(channels.result) :]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from tc.graph.ir.sizes import Dimension, number
@@ -11,7 +12,7 @@ from tc.graph.onnx.operation import Operation, Rule
 from tc.graph.onnx.operators.neural.windows import kernel_of, pads_of, per_axis, windows_of
 from tc.graph.operators.neural.convolution import causal_convolution, convolution, transposed_convolution
 from tc.graph.operators.neural.integer_convolution import Bytes, Scaling, integer_convolution
-from tc.graph.operators.neural.windows import Windows, explicit_window, offset, span, spatial_sizes
+from tc.graph.operators.neural.windows import Windows, affine, explicit_window, offset, span, spatial_sizes
 
 
 def _conv(operation: Operation) -> Sequence[Value]:
@@ -29,7 +30,7 @@ def _conv_transpose(operation: Operation) -> Sequence[Value]:
 
 
 def _transposed(operation: Operation, extents: Sequence[Dimension], kernel: Sequence[int]) -> tuple[Windows, list[str]]:
-    """The windows of the convolution whose adjoint it is, and the extents of the result as texts."""
+    """The windows of the convolution whose adjoint it is, and the extents of the result, numbers if they are known."""
     rank = len(extents)
     strides, dilations = per_axis(operation, "strides", rank), per_axis(operation, "dilations", rank)
     added = operation.list("output_padding") or (0,) * rank
@@ -39,18 +40,22 @@ def _transposed(operation: Operation, extents: Sequence[Dimension], kernel: Sequ
     for axis, size in enumerate(spatial_sizes(rank)):
         stride, dilation = strides[axis], dilations[axis]
         slack = added[axis] + span(kernel[axis], dilation) - stride  # the result has `stride * size + slack` unpadded
-        first = before[axis]
+        first, extent = before[axis], extents[axis]
         if wanted:  # some models give the extents of batches and channels, too
-            extent = number(extents[axis], f"{operation.builder.origin}: an extent beside `output_shape`")
-            first = _ahead(stride * extent + slack - wanted[-rank:][axis], mode)
-            count = str(wanted[-rank:][axis])
+            known = number(extent, f"{operation.builder.origin}: an extent beside `output_shape`")
+            more = wanted[-rank:][axis] - stride * known
+            first = _ahead(slack - more, mode)
         elif mode in ("SAME_UPPER", "SAME_LOWER"):
-            first = _ahead(slack, mode)
-            count = f"{stride} * {size}"
+            first, more = _ahead(slack, mode), 0
         else:
-            count = f"{stride} * {size}{offset(slack - first - after[axis])}"
-        counts.append(count.removeprefix("1 * "))
-        found.append(explicit_window(size, kernel[axis], stride, dilation, first))
+            more = slack - first - after[axis]
+        window = explicit_window(size, kernel[axis], stride, dilation, first)
+        if isinstance(extent, int):
+            counts.append(str(stride * extent + more))
+            window = replace(window, count=str(extent))
+        else:
+            counts.append(f"{affine((stride, size))}{offset(more)}")
+        found.append(window)
     return Windows(tuple(found)), counts
 
 
