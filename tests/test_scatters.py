@@ -361,6 +361,18 @@ def test_what_explain_says() -> None:
     assert "== scatters ==\nS0: 8 parts with some of the terms each, combined in this order" in parts
 
 
+def test_scatters_of_batches_have_no_owners() -> None:
+    """``n`` has elements of its own for each of its values, so that its loop is parallel as it is."""
+    f = tc.define(
+        "def f(float(N,P) G, int64(N,P) I) -> (y) { y(n, I(n,p)) +=! G(n,p) where I(n,p) in 0:1024 }"
+    ).single()
+    batches = f.explain((512, 256), (512, 256))
+    assert "== scatters ==" not in batches
+    assert "{ S0[n, p] -> [(n)]; S0_init[n, e1] -> [(n)] }  # parallel, coincident" in batches
+    rows = tc.define("def f(float(P,N) G, int64(P) I) -> (y) { y(I(p), n) +=! G(p,n) where I(p) in 0:1024 }").single()
+    assert "owners of ranges" in rows.explain((256, 512), (256,))
+
+
 REDUCED = {"sum": "+=", "prod": "*=", "amin": "min=", "amax": "max="}
 
 

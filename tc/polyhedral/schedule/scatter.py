@@ -70,11 +70,15 @@ def share_scatters(
 
 @frozen
 class Extents:
-    """Of a scatter: ``elements`` that data choose among, ``terms`` for each row of ``width`` others."""
+    """Of a scatter: ``elements`` that data choose among, ``terms`` for each row of ``width`` others.
+
+    ``batches``: how many of these others have places of their own, as ``n`` in ``T(n, I(n, b))``.
+    """
 
     elements: int
     terms: int
     width: int
+    batches: int
 
 
 def extents_of(statement: Statement, specialization: Specialization) -> Extents | None:
@@ -88,7 +92,9 @@ def extents_of(statement: Statement, specialization: Specialization) -> Extents 
     kept = {iterator.name for iterator in written_iterators(statement)}
     width = math.prod(length for name, length in known.items() if name in kept)
     terms = math.prod(length for name, length in known.items() if name not in kept)
-    return Extents(chosen, terms, width)
+    placed = iterators_in([subscript for subscript in statement.subscripts if scatters(subscript)])
+    batches = math.prod(length for name, length in known.items() if name in kept & placed)
+    return Extents(chosen, terms, width, batches)
 
 
 def length_of(iterator: IterationVariable) -> int | None:

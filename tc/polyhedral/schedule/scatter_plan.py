@@ -102,6 +102,8 @@ def _share(statement: Statement, specialization: Specialization, options: Schedu
         return Share(name, owners=options.scatter_owners)
     if extents is None or extents.terms * extents.width < _WORTH_SHARING:
         return Share(name)
+    if extents.batches >= max(owners.of_rows, owners.of_elements):
+        return Share(name)  # its loop is coincident
     if extents.width < _LOOK:
         return Share(name, owners=max(1, min(owners.of_elements, extents.elements)))
     chunks = max(1, min(_MOST_CHUNKS, extents.width // _FURTHER))
