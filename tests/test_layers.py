@@ -127,6 +127,10 @@ ROOMS = {
         "polyhedral.execution",
         "islpy",
     ),
+    "polyhedral.proof.printed": room(
+        "base language.program language.isl polyhedral.ir polyhedral.analysis polyhedral.execution",
+        "islpy",
+    ),
     "polyhedral.proof.rewrites": room(
         "base grammar.syntax language.program language.isl language.prove polyhedral.ir",
         "islpy",
@@ -154,8 +158,8 @@ ROOMS = {
     "polyhedral": room(
         "base language.program language.isl targets polyhedral.ir polyhedral.analysis polyhedral.schedule "
         "polyhedral.transform polyhedral.cpu polyhedral.prefetch polyhedral.execution polyhedral.generate "
-        "polyhedral.separate polyhedral.steps polyhedral.proof polyhedral.proof.rewrites polyhedral.gpu.barriers "
-        "polyhedral.gpu.feasibility polyhedral.gpu.mapping polyhedral.gpu.promotion",
+        "polyhedral.separate polyhedral.steps polyhedral.proof polyhedral.proof.printed polyhedral.proof.rewrites "
+        "polyhedral.gpu.barriers polyhedral.gpu.feasibility polyhedral.gpu.mapping polyhedral.gpu.promotion",
         "islpy",
     ),
     "compiler": room(

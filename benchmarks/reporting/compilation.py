@@ -44,6 +44,7 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "guard nests",
             "constant trip counts",
             "separate counts",
+            "complete tiles",
             "join kernels",
             "kernels",
             "prefetch gathers",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias, TypeVar
 
 from tc.polyhedral.analysis.ranges import size_ranges
@@ -40,6 +40,7 @@ from tc.polyhedral.prefetch.prefetch_gathers import prefetch_gathers
 from tc.polyhedral.prefetch.prefetch_panels import prefetch_panels
 from tc.polyhedral.prefetch.prefetch_stores import prefetch_stores
 from tc.polyhedral.prefetch.stream_fills import stream_fills
+from tc.polyhedral.separate.complete_tiles import complete_tiles
 from tc.polyhedral.separate.guard_tiles import guard_tiles
 from tc.polyhedral.separate.separate_borders import separate_borders
 from tc.polyhedral.separate.separate_counts import separate_counts
@@ -307,6 +308,11 @@ def _constant_trip_counts(root: LoopTree, scop: Scop, _options: GpuOptions, _mac
     return constant_trip_counts(root, scop), scop
 
 
+def _complete_tiles(root: LoopTree, scop: Scop, _options: GpuOptions, _machine: GpuMachine) -> Loops:
+    buffers = tuple(promotion.buffer for promotion in scop.promotions)
+    return complete_tiles(root, scop.bodies, buffers, size_ranges(scop.sizes)), scop
+
+
 def _separate_counts(root: LoopTree, scop: Scop, _options: GpuOptions, _machine: GpuMachine) -> Loops:
     return separate_counts(root), scop
 
@@ -330,6 +336,11 @@ GRID_LOOP_PASSES: Final[Passes[LoopTree, GpuOptions, GpuMachine]] = (
     ("drop constant guards", _without_constant_guards),
     ("guard nests", _guard_nests),
     ("constant trip counts", _constant_trip_counts),
+)
+
+# Of these loops, and then of those that run more than the statements have, which are printed.
+COMPLETING_PASSES: Final[Passes[LoopTree, GpuOptions, GpuMachine]] = (("complete tiles", _complete_tiles),)
+LAST_GRID_LOOP_PASSES: Final[Passes[LoopTree, GpuOptions, GpuMachine]] = (
     ("separate counts", _separate_counts),
     ("join kernels", _join_kernels),
 )
@@ -371,3 +382,16 @@ PREFETCH_PASSES: Final[Passes[LoopTree, CpuOptions, CpuMachine]] = (
     ("prefetch copies", _prefetch_copies),
     ("prefetch panels", _prefetch_panels),
 )
+
+
+def run_passes(
+    passes: Passes[Tree, ChosenOptions, ChosenMachine],
+    tree: Tree,
+    scop: Scop,
+    options: ChosenOptions,
+    machine: ChosenMachine,
+) -> Iterator[tuple[str, Tree, Scop]]:
+    """What every pass made, by name."""
+    for name, run in passes:
+        tree, scop = run(tree, scop, options, machine)
+        yield name, tree, scop

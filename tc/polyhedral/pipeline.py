@@ -21,6 +21,7 @@ from tc.language.program.specialization import Specialization
 from tc.polyhedral.analysis.ranges import size_ranges
 from tc.polyhedral.analysis.reads import accesses
 from tc.polyhedral.attempts import Attempt, first_attempt, next_attempt
+from tc.polyhedral.completed import completed
 from tc.polyhedral.cpu.surplus import refuse_surplus_sizes
 from tc.polyhedral.execution.tree_execution import tree_execution
 from tc.polyhedral.generate.block_sums import block_sums
@@ -47,24 +48,23 @@ from tc.polyhedral.passes import (
     GRID_LOOP_PASSES,
     GRID_PASSES,
     JOINING_ROWS,
+    LAST_GRID_LOOP_PASSES,
     LOOP_PASSES,
     MAP,
     PASSES,
     PREFETCH_PASSES,
     PROMOTING_RESULTS,
     REGISTER_TILE,
-    ChosenMachine,
-    ChosenOptions,
-    Passes,
-    Tree,
     grid_of,
     joined_limits,
     launches_steps,
     panels_of,
+    run_passes,
     streamed_by,
     tiles_of,
 )
 from tc.polyhedral.proof.demands import demands_of
+from tc.polyhedral.proof.printed.verify_surplus import prove_surplus
 from tc.polyhedral.proof.verify import prove
 from tc.polyhedral.proof.verify_copies import prove_copies
 from tc.polyhedral.proof.verify_statements import prove_statements
@@ -268,13 +268,14 @@ class _Run:
                 prove_tree_after(name, tree, scop, self.machine)
             if name in PROMOTING_RESULTS and (long := long_sums(tree, scop)):
                 return LongSums(long)
-        root = self.loops(tree, scop)
-        if isinstance(root, InBuffers | DivergentSteps):
-            return root
+        found = self.loops(tree, scop)
+        if isinstance(found, InBuffers | DivergentSteps):
+            return found
+        root, printed = found
         if not self.attempt.whole_sums and has_missing_instances(root, scop, divided_sums(tree)):
             return MissingInstances()
         nests = self.nests(root, scop)
-        copies = self.unrolled(root)
+        copies = self.unrolled(printed)
         loops = self.loop_program(scop, self.prefetching(copies, scop))
         blocked = block_sums(loops)
         if blocked.left:
@@ -293,7 +294,8 @@ class _Run:
             return prove(scop, tree_execution(tree, self.context, scop.barrier_names), "schedule", demands())
 
         def prove_loops() -> Proof:
-            prove_copies(root, loops.root)
+            prove_surplus(root, printed, scop)
+            prove_copies(printed, loops.root)
             return prove(scop, execution_of(root, tree, scop), "generated code", demands())
 
         in_budget = self.schedules.is_scheduled(fusion, plan)
@@ -341,8 +343,8 @@ class _Run:
             case _:
                 return ()
 
-    def loops(self, tree: ScheduleTree, scop: Scop) -> LoopTree | InBuffers | DivergentSteps:
-        """The loops of the tree, or what is wrong with them or keeps them from being made."""
+    def loops(self, tree: ScheduleTree, scop: Scop) -> tuple[LoopTree, LoopTree] | InBuffers | DivergentSteps:
+        """The loops of the tree, and those that are printed, or what is wrong or keeps them from being made."""
         buffers = [promotion.buffer for promotion in scop.promotions]
         leaves = leaves_of(scop, self.streamed(scop))
         root = generate_loops(tree, self.context, buffers, scop.sizes, leaves)
@@ -350,10 +352,14 @@ class _Run:
         try:
             match self.options, self.machine:
                 case CpuOptions() as options, CpuMachine() as machine:
-                    return self.timed(root, _run(LOOP_PASSES, root, scop, options, machine))
+                    root = self.timed(root, run_passes(LOOP_PASSES, root, scop, options, machine))
+                    return root, root
                 case GpuOptions() as options, GpuMachine() as machine:
-                    root = self.timed(root, _run(GRID_LOOP_PASSES, root, scop, options, machine))
-                    return infeasible_buffers(root, scop, options, self.schedules.specialization.program.name) or root
+                    root = self.timed(root, run_passes(GRID_LOOP_PASSES, root, scop, options, machine))
+                    proven = self.timed(root, run_passes(LAST_GRID_LOOP_PASSES, root, scop, options, machine))
+                    name = self.schedules.specialization.program.name
+                    wrong = infeasible_buffers(proven, scop, options, name)
+                    return wrong or (proven, self.noted(completed(root, proven, scop, options, machine), proven))
                 case _:
                     raise AssertionError(_MISMATCH)
         except NotAffineError:
@@ -367,6 +373,11 @@ class _Run:
                 self.changed.append((name, changed))
             root = changed
         return root
+
+    def noted(self, printed: LoopTree, proven: LoopTree) -> LoopTree:
+        """The loops that are printed, as a stage."""
+        self.done("complete tiles", "" if printed is proven else partial(loop_text, printed))
+        return printed
 
     def unrolled(self, root: LoopTree) -> LoopTree:
         """The loops with copies in the place of those that are unrolled; OptionsError where these are too many."""
@@ -384,10 +395,10 @@ class _Run:
         """What every pass of the target made, by name."""
         match self.options, self.machine:
             case CpuOptions() as options, CpuMachine() as machine:
-                return _run(PASSES, tree, scop, options, machine)
+                return run_passes(PASSES, tree, scop, options, machine)
             case GpuOptions() as options, GpuMachine() as machine:
                 passes = tuple(own for own in GRID_PASSES if own[0] != JOINING_ROWS or not self.attempt.whole_sums)
-                return _run(passes, tree, scop, options, machine)
+                return run_passes(passes, tree, scop, options, machine)
             case _:
                 raise AssertionError(_MISMATCH)
 
@@ -395,7 +406,7 @@ class _Run:
         """The loops with prefetches, on a processor."""
         match self.options, self.machine:
             case CpuOptions() as options, CpuMachine() as machine:
-                return self.timed(root, _run(PREFETCH_PASSES, root, scop, options, machine))
+                return self.timed(root, run_passes(PREFETCH_PASSES, root, scop, options, machine))
             case _:
                 return root
 
@@ -425,19 +436,6 @@ class _Run:
             if isinstance(self.options, GpuOptions)
             else loops
         )
-
-
-def _run(
-    passes: Passes[Tree, ChosenOptions, ChosenMachine],
-    tree: Tree,
-    scop: Scop,
-    options: ChosenOptions,
-    machine: ChosenMachine,
-) -> Iterator[tuple[str, Tree, Scop]]:
-    """What every pass made, by name."""
-    for name, run in passes:
-        tree, scop = run(tree, scop, options, machine)
-        yield name, tree, scop
 
 
 def _mentions(body: StatementBody, tensor: str) -> bool:

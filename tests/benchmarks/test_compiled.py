@@ -8,7 +8,15 @@ import pytest
 
 from benchmarks.__main__ import main
 from benchmarks.reporting.compilation import COLUMNS
-from tc.polyhedral.passes import GRID_LOOP_PASSES, GRID_PASSES, LOOP_PASSES, PASSES, PREFETCH_PASSES
+from tc.polyhedral.passes import (
+    COMPLETING_PASSES,
+    GRID_LOOP_PASSES,
+    GRID_PASSES,
+    LAST_GRID_LOOP_PASSES,
+    LOOP_PASSES,
+    PASSES,
+    PREFETCH_PASSES,
+)
 
 TILED = '{"schedule": {"tile": [64, 64, 16]}, "block": [16, 8], "stages": 2}'
 
@@ -33,7 +41,7 @@ def test_what_a_gpu_gives_for_it(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_every_pass_has_a_column() -> None:
     columns = {name for names in COLUMNS.values() for name in names}
-    loops = (*LOOP_PASSES, *GRID_LOOP_PASSES, *PREFETCH_PASSES)
+    loops = (*LOOP_PASSES, *GRID_LOOP_PASSES, *LAST_GRID_LOOP_PASSES, *COMPLETING_PASSES, *PREFETCH_PASSES)
     assert {name for name, _ in (*PASSES, *GRID_PASSES, *loops)} <= columns
 
 

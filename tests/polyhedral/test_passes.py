@@ -15,7 +15,15 @@ from tc.polyhedral.generate.localize import NotAffineError
 from tc.polyhedral.ir.loops import Allocation, Block, Guard, IndexLiteral, Loop, LoopKind, LoopTree, Prefetch, Scheduled
 from tc.polyhedral.ir.scop import Scop
 from tc.polyhedral.ir.tree import Band, Sequence
-from tc.polyhedral.passes import GRID_LOOP_PASSES, GRID_PASSES, LOOP_PASSES, PASSES, PREFETCH_PASSES
+from tc.polyhedral.passes import (
+    COMPLETING_PASSES,
+    GRID_LOOP_PASSES,
+    GRID_PASSES,
+    LAST_GRID_LOOP_PASSES,
+    LOOP_PASSES,
+    PASSES,
+    PREFETCH_PASSES,
+)
 from tc.polyhedral.pipeline import Prepared, map_program
 from tc.polyhedral.schedule.schedule import schedule_scop, untransformed_tree
 from tc.targets.machine import GENERIC_GPU
@@ -209,7 +217,8 @@ def test_the_pipeline_is_literal_lists() -> None:
     expected = [*(name for name, _ in PASSES), "generate", *loops, *prefetches, "steps"]
     assert names[2:-2] == expected
     grid = map_program(specialized(MATMUL, ((8, 8), (8, 8))), GpuOptions(), GENERIC_GPU)
-    passes = [name for name, _ in GRID_PASSES], [name for name, _ in GRID_LOOP_PASSES]
+    last = (*LAST_GRID_LOOP_PASSES, *COMPLETING_PASSES)
+    passes = [name for name, _ in GRID_PASSES], [name for name, _ in (*GRID_LOOP_PASSES, *last)]
     names = [stage.name for stage in grid.stages]
     assert names[2 : names.index("kernels")] == [*passes[0], "generate", *passes[1]]
 

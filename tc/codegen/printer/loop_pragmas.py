@@ -22,6 +22,8 @@ from tc.polyhedral.ir.loops import (
     Block,
     Guard,
     IndexLiteral,
+    IndexOperation,
+    IndexOperator,
     Leaf,
     Loop,
     LoopKind,
@@ -42,6 +44,8 @@ _UNROLL_LANES: Final = 2
 # Instances in the body of a loop around unrolled ones, when some of its iterations run one after the other: enough
 # that what neighbouring iterations read side by side is read at once, and few enough for the cache of instructions.
 _UNROLLED_INSTANCES: Final = 256
+# Neighbours along memory that are read at once.
+_VECTOR: Final = 4
 
 
 def loop_pragmas(context: Context, loop: Loop, scope: Scope, body: Facts) -> Printed:
@@ -56,6 +60,8 @@ def loop_pragmas(context: Context, loop: Loop, scope: Scope, body: Facts) -> Pri
         case LoopKind.UNROLLED | LoopKind.REDUCTION:
             count = _trips(loop, scope.ranges)
             return _unrolled(context, loop, min(count, MOST_UNROLLED) if count is not None else _UNROLL_UNKNOWN)
+        case LoopKind.SEQUENTIAL if dialect.grids is not None and _is_left_over(loop, scope.ranges):
+            return Printed([dialect.unroll.format(count=1)] if dialect.unroll else [])
         case LoopKind.SEQUENTIAL if dialect.grids is not None:
             return _unrolled(context, loop, _repetitions(loop, scope.ranges))
         case LoopKind.SEQUENTIAL if goes_on(loop) and not _holds_loop(loop.body, LoopKind.SEQUENTIAL):
@@ -111,7 +117,16 @@ def _repetitions(loop: Loop, ranges: Ranges) -> int:
     if not trips or not inside or inside == 1:
         return 1
     most = min(trips, max(1, _UNROLLED_INSTANCES // inside))
-    return next(count for count in range(most, 0, -1) if trips % count == 0)
+    fitting = [count for count in range(most, 0, -1) if trips % count == 0]
+    vectors = [count for count in fitting if count % _VECTOR == 0 and 2 * count > fitting[0]]
+    return next(iter(vectors or fitting))
+
+
+def _is_left_over(loop: Loop, ranges: Ranges) -> bool:
+    """Whether it goes through the last tile of a reduction, which may be shorter: once, around unrolled loops."""
+    cut = isinstance(loop.upper, IndexOperation) and loop.upper.operator is IndexOperator.MINIMUM
+    inside = _unrolled_instances(loop.body, {**ranges, loop.iterator: iterator_range(loop, ranges)}) if cut else None
+    return inside is not None and inside > 1
 
 
 def _unrolled_instances(tree: LoopTree, ranges: Ranges) -> int | None:

@@ -72,15 +72,31 @@ def _separated(nest: Loop) -> LoopTree:
 
 
 def _counts(nest: Loop) -> Iterator[tuple[IndexLiteral, IndexExpression]]:
-    """The last iteration of every unrolled loop that is cut short by a guard, and where it is cut short."""
+    """The last iteration of every loop that is cut short, by a guard or its bound, and where it is cut short."""
     for _, path in loop_paths(nest, ()):
         inside: set[str] = set()
         for step in path:
             if isinstance(step, Loop):
+                if (ends := _ends(step)) is not None and not inside & variables(ends[1]):
+                    yield ends
                 inside.add(step.iterator)
                 upper = _cut(step)
                 if upper is not None and isinstance(step.upper, IndexLiteral) and not inside & variables(upper):
                     yield step.upper, upper
+
+
+def _ends(loop: Loop) -> tuple[IndexLiteral, IndexExpression] | None:
+    """The bounds of a loop around unrolled ones, over a tile of the reduction: of a whole one, and of the last."""
+    match loop.upper:
+        case IndexOperation(IndexOperator.MINIMUM, (IndexLiteral() as number, other)) if _is_around_unrolled(loop):
+            return number, other
+        case _:
+            return None
+
+
+def _is_around_unrolled(loop: Loop) -> bool:
+    steps = (step for _, path in loop_paths(loop.body, ()) for step in path)
+    return loop.kind in _REPEATED and any(isinstance(step, Loop) and step.kind is LoopKind.UNROLLED for step in steps)
 
 
 def _cut(loop: Loop) -> IndexExpression | None:
@@ -109,7 +125,9 @@ def _without(tree: LoopTree, counts: frozenset[tuple[IndexExpression, IndexExpre
         case Loop(body=body):
             if isinstance(body, Guard) and (tree.upper, _cut(tree)) in counts:
                 body = body.then
-            return replace(tree, body=_without(body, counts))
+            ends = _ends(tree)
+            upper = ends[0] if ends is not None and ends in counts else tree.upper
+            return replace(tree, upper=upper, body=_without(body, counts))
         case Allocation():
             return replace(tree, body=_without(tree.body, counts))
         case _:

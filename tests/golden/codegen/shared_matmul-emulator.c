@@ -234,14 +234,10 @@ static __attribute__((noinline)) void tc_kernel_0(
     __builtin_memset(t_private0_C, 0xff, sizeof t_private0_C);
     #pragma GCC unroll 2
     for (int32_t c0 = 0; c0 < 2; c0 += 1) {
-      if (c0 <= tc_min_int32(1, -2 * block_y - thread_y + 2)) {
-        #pragma GCC unroll 2
-        for (int32_t c1 = 0; c1 < 2; c1 += 1) {
-          if (c1 <= tc_min_int32(1, -2 * block_x - thread_x + 3)) {
-            // S0_init
-            t_private0_C[tc_checked_index(2 * c0 + c1, 4, &faulted, -3)] = 0.0f;
-          }
-        }
+      #pragma GCC unroll 2
+      for (int32_t c1 = 0; c1 < 2; c1 += 1) {
+        // S0_init
+        t_private0_C[tc_checked_index(2 * c0 + c1, 4, &faulted, -3)] = 0.0f;
       }
     }
     {
@@ -272,31 +268,13 @@ static __attribute__((noinline)) void tc_kernel_0(
             }
           }
           if (c0 >= 0) {
-            if (1 <= tc_min_int32(1, -2 * block_y - thread_y + 2) && 1 <= tc_min_int32(1, -2 * block_x - thread_x + 3)) {
-              for (int32_t c1 = 0; c1 < 2; c1 += 1) {
+            for (int32_t c1 = 0; c1 < 2; c1 += 1) {
+              #pragma GCC unroll 2
+              for (int32_t c2 = 0; c2 < 2; c2 += 1) {
                 #pragma GCC unroll 2
-                for (int32_t c2 = 0; c2 < 2; c2 += 1) {
-                  #pragma GCC unroll 2
-                  for (int32_t c3 = 0; c3 < 2; c3 += 1) {
-                    // S0
-                    t_private0_C[tc_checked_index(2 * c2 + c3, 4, &faulted, -3)] += t_shared1_A[tc_checked_index(16 * c0 + 4 * c2 + 2 * thread_y + c1, 24, &faulted, -3)] * t_shared2_B[tc_checked_index(16 * c0 + 4 * c1 + 2 * c3 + thread_x, 24, &faulted, -3)];
-                  }
-                }
-              }
-            }
-            else {
-              for (int32_t c1 = 0; c1 < 2; c1 += 1) {
-                #pragma GCC unroll 2
-                for (int32_t c2 = 0; c2 < 2; c2 += 1) {
-                  if (c2 <= tc_min_int32(1, -2 * block_y - thread_y + 2)) {
-                    #pragma GCC unroll 2
-                    for (int32_t c3 = 0; c3 < 2; c3 += 1) {
-                      if (c3 <= tc_min_int32(1, -2 * block_x - thread_x + 3)) {
-                        // S0
-                        t_private0_C[tc_checked_index(2 * c2 + c3, 4, &faulted, -3)] += t_shared1_A[tc_checked_index(16 * c0 + 4 * c2 + 2 * thread_y + c1, 24, &faulted, -3)] * t_shared2_B[tc_checked_index(16 * c0 + 4 * c1 + 2 * c3 + thread_x, 24, &faulted, -3)];
-                      }
-                    }
-                  }
+                for (int32_t c3 = 0; c3 < 2; c3 += 1) {
+                  // S0
+                  t_private0_C[tc_checked_index(2 * c2 + c3, 4, &faulted, -3)] += t_shared1_A[tc_checked_index(16 * c0 + 4 * c2 + 2 * thread_y + c1, 24, &faulted, -3)] * t_shared2_B[tc_checked_index(16 * c0 + 4 * c1 + 2 * c3 + thread_x, 24, &faulted, -3)];
                 }
               }
             }

@@ -90,14 +90,10 @@ __kernel __attribute__((reqd_work_group_size(2, 2, 1))) void tc_kernel_0(
     float t_private0_C[16] __attribute__((aligned(64)));
     #pragma unroll 2
     for (int32_t c0 = 0; c0 < 2; c0 += 1) {
-      if (c0 <= tc_min_int32(1, -2 * block_y - thread_y + 2)) {
-        #pragma unroll 2
-        for (int32_t c1 = 0; c1 < 2; c1 += 1) {
-          if (c1 <= tc_min_int32(1, -2 * block_x - thread_x + 3)) {
-            // S0_init
-            t_private0_C[2 * c0 + c1] = 0.0f;
-          }
-        }
+      #pragma unroll 2
+      for (int32_t c1 = 0; c1 < 2; c1 += 1) {
+        // S0_init
+        t_private0_C[2 * c0 + c1] = 0.0f;
       }
     }
     {
@@ -126,32 +122,14 @@ __kernel __attribute__((reqd_work_group_size(2, 2, 1))) void tc_kernel_0(
               }
             }
             if (c0 >= 0) {
-              if (1 <= tc_min_int32(1, -2 * block_y - thread_y + 2) && 1 <= tc_min_int32(1, -2 * block_x - thread_x + 3)) {
+              #pragma unroll 2
+              for (int32_t c1 = 0; c1 < 2; c1 += 1) {
                 #pragma unroll 2
-                for (int32_t c1 = 0; c1 < 2; c1 += 1) {
+                for (int32_t c2 = 0; c2 < 2; c2 += 1) {
                   #pragma unroll 2
-                  for (int32_t c2 = 0; c2 < 2; c2 += 1) {
-                    #pragma unroll 2
-                    for (int32_t c3 = 0; c3 < 2; c3 += 1) {
-                      // S0
-                      t_private0_C[2 * c2 + c3] += t_shared1_A[16 * c0 + 4 * c2 + 2 * thread_y + c1] * t_shared2_B[16 * c0 + 4 * c1 + 2 * c3 + thread_x];
-                    }
-                  }
-                }
-              }
-              else {
-                for (int32_t c1 = 0; c1 < 2; c1 += 1) {
-                  #pragma unroll 2
-                  for (int32_t c2 = 0; c2 < 2; c2 += 1) {
-                    if (c2 <= tc_min_int32(1, -2 * block_y - thread_y + 2)) {
-                      #pragma unroll 2
-                      for (int32_t c3 = 0; c3 < 2; c3 += 1) {
-                        if (c3 <= tc_min_int32(1, -2 * block_x - thread_x + 3)) {
-                          // S0
-                          t_private0_C[2 * c2 + c3] += t_shared1_A[16 * c0 + 4 * c2 + 2 * thread_y + c1] * t_shared2_B[16 * c0 + 4 * c1 + 2 * c3 + thread_x];
-                        }
-                      }
-                    }
+                  for (int32_t c3 = 0; c3 < 2; c3 += 1) {
+                    // S0
+                    t_private0_C[2 * c2 + c3] += t_shared1_A[16 * c0 + 4 * c2 + 2 * thread_y + c1] * t_shared2_B[16 * c0 + 4 * c1 + 2 * c3 + thread_x];
                   }
                 }
               }

@@ -40,6 +40,8 @@ STEPS: Final = (64, 32, 16, 8, 4, 2, 1)
 ENOUGH_STEPS: Final = 16
 # Elements of float32 that are copied at once.
 VECTOR: Final = 4
+# Of so many parts of a loop, a shorter one at its end is of no importance.
+MANY_PARTS: Final = 8
 # Products of fewer steps are none that is worth it.
 LEAST_STEPS: Final = 8
 
@@ -249,12 +251,15 @@ def _reach(subscript: Expression, sizes: Mapping[str | None, int]) -> int:
 
 
 def _part(extent: int, most: int) -> int:
-    """So many iterations of a loop, or a few less where the loop then has whole parts only; best, in whole vectors."""
+    """So many iterations of a loop, or a few less where the loop then has whole parts only; best, in whole vectors.
+
+    Of many parts, one may be shorter.
+    """
     if extent <= 2 * most:
         return extent
     fitting = [part for part in range(most, most // 2, -1) if extent % part == 0]
     vectors = [part for part in fitting if part % VECTOR == 0]
-    return next(iter(vectors or fitting), most)
+    return next(iter(vectors), most if extent >= MANY_PARTS * most else next(iter(fitting), most))
 
 
 def is_tiled_product(scop: Scop, machine: GpuMachine, band: Band, domain: isl.UnionSet) -> bool:
