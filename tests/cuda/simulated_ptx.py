@@ -89,6 +89,30 @@ def test_launched_steps_agree_with_the_oracle(name: str) -> None:
     assert not GPU.failures
 
 
+class Behind:
+    """An array that lies so many elements behind where memory begins, which is aligned."""
+
+    def __init__(self, array: np.ndarray, elements: int) -> None:
+        self.memory = tc.to_device(np.concatenate([np.zeros(elements, array.dtype), array.ravel()]))
+        interface = self.memory.__cuda_array_interface__
+        address, read_only = interface["data"]
+        data = (address + elements * array.itemsize, read_only)
+        self.__cuda_array_interface__ = {**interface, "shape": array.shape, "data": data, "strides": None}
+
+
+@pytest.mark.parametrize("elements", [0, 1, 4])
+@pytest.mark.parametrize("stages", [1, 3])
+def test_what_is_copied_in_vectors_may_lie_anywhere(elements: int, stages: int) -> None:
+    random = np.random.default_rng(elements)
+    a, b = (random.standard_normal(shape).astype(np.float32) for shape in ((20, 24), (24, 36)))
+    options = tc.GpuOptions(tc.ScheduleOptions(tile=(16, 16, 8)), block=(8, 8), stages=stages)
+    kernel = MM.compile(a, b, target="cuda", options=options)
+    assert "tc_copy_piece<aligned" in kernel.source
+    found: Any = MM(Behind(a, elements), Behind(b, 0), target="cuda", options=options)
+    assert compare(MM.oracle(a, b)["C"], found.numpy()).ok
+    assert not GPU.failures
+
+
 def fitted(definition: tc.Comprehension, arrays: tuple[np.ndarray, ...], options: tc.GpuOptions) -> Any:
     given = [tc.to_device(array) for array in arrays]
     return fitting(lambda chosen: definition(*given, target="cuda", options=chosen), options)

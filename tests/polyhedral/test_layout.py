@@ -47,7 +47,7 @@ def test_neighbours_in_memory_are_apart_where_points_lie_side_by_side() -> None:
     shapes = ((64, 40), (40, 96))
     for layout, most in ((tc.TileLayout.MEMORY, {"A": 16, "B": 16}), (tc.TileLayout.POINTS, {"A": 4, "B": 16})):
         source = translated(mm, *shapes, target="cuda:sm_90", options=options(layout, stages=2)).source.text
-        copies = re.findall(r"tc_copy_ahead<(\d+)>\(&t_shared\d_(\w)", source)
+        copies = re.findall(r"tc_copy_\w+<(?:aligned, true, )?(\d+)>\(&t_shared\d_(\w)", source)
         assert {name: max(int(size) for size, own in copies if own == name) for _, name in copies} == most
 
 

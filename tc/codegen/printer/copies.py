@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tc.codegen.index.indices import trip_count, values_of
 from tc.codegen.printer.context import Context, Scope, TreePrinter
-from tc.codegen.printer.printed import ELSE, Printed, line
+from tc.codegen.printer.printed import ELSE, Facts, Printed, line
 from tc.codegen.printer.routines import FILL, STREAM
 from tc.codegen.printer.statements import is_asynchronous, statement
 from tc.codegen.printer.transpose import copied, transposed_nest, transposition, transposition_width
@@ -109,6 +109,11 @@ def _piece(printer: TreePrinter, loop: Loop, scope: Scope) -> Printed | None:
             return None
     assert template is not None
     to, from_ = _beginning(context, instance, value, (loop,), scope)
+    if context.dialect.piece_in_versions is not None:
+        ahead = "true" if is_asynchronous(instance) else "false"
+        copied = line(context.dialect.piece_in_versions, to=to, source=from_, bytes=bytes, ahead=ahead)
+        tensor = context.names.tensors[value.tensor]
+        return copied.between([comment(body.name)]).with_facts(Facts(aligned=frozenset({(tensor, bytes)})))
     printed = printer.loop(loop, scope, printer.tree(instance, scope.inside(loop)))
     whole = line(template, to=to, source=from_, bytes=bytes)
     if context.dialect.watches:  # which looks at every element

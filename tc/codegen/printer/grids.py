@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from importlib.resources import files
+from typing import Final
 
 from tc.base.grid import Steps
 from tc.codegen.printer.context import Scope, context_of, one_after_another
@@ -25,6 +26,9 @@ from tc.polyhedral.analysis.ranges import size_ranges
 from tc.polyhedral.generate.sink_guards import sink_guards
 from tc.polyhedral.ir.loops import Barrier, Block, IndexLiteral, Loop, LoopKind, LoopProgram, LoopTree, leaves
 from tc.polyhedral.proof.verify_sunk_guards import prove_sunk_guards
+
+# A function that brings a header of its own.
+_COPIES_PIECES: Final = "tc_copy_piece"
 
 
 def cuda_source(program: LoopProgram) -> KernelSource:
@@ -58,6 +62,8 @@ def _source(program: LoopProgram, dialect: Dialect, headers: tuple[str, ...]) ->
     context = context_of(program, names, parameters_of(program, names, offsets, dialect), dialect, 0)
     printer = KernelPrinter(context)
     facts = _launched(printer, program.root, scope_of(program, names, dialect)).facts
+    if any(_COPIES_PIECES in function.facts.names for function in facts.functions):
+        headers = tuple(dict.fromkeys((*headers, "async_copy.h", "copy_piece.h")))
     declared = [files("tc.codegen.prelude").joinpath(name).read_text(encoding="utf-8").strip() for name in headers]
     text = "\n\n".join(part for part in (heading(program), *declared, *defined(facts.functions)) if part)
     memory = sum(buffer.layout.span * buffer.layout.type.itemsize for buffer in program.temporaries)

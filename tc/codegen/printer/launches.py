@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial, reduce
 from typing import Final
 
 from tc.base.frozen import frozen
@@ -11,10 +12,10 @@ from tc.base.grid import Argument, GridKernel, Place
 from tc.base.types import ScalarType
 from tc.codegen.printer.context import Context, Scope, TreePrinter
 from tc.codegen.printer.launch import AXES, Launch, launch_of
-from tc.codegen.printer.printed import Facts, Printed, line, together
+from tc.codegen.printer.printed import ALIGNED, ELSE, Facts, Printed, line, together
 from tc.codegen.printer.routines import SCRATCH, TEAM, Parameter, finished, passed, routine, structure, used
 from tc.codegen.text.dialect import Dialect, GridWords
-from tc.codegen.text.fragment import NO_NAMES, Fragment, call, filled, named
+from tc.codegen.text.fragment import NO_NAMES, Fragment, call, filled, infix, named
 from tc.codegen.text.lines import braced
 from tc.codegen.text.names import loop_variable
 from tc.language.program.guards import guarded_reads
@@ -35,7 +36,7 @@ from tc.polyhedral.ir.loops import (
 
 # Registers of a multiprocessor, and what a thread takes of them beside its partial sums, where these are few.
 _REGISTERS: Final = 1 << 16
-_OTHER_REGISTERS: Final = 48
+_OTHER_REGISTERS: Final = 56
 _FEW_SUMS: Final = 64
 _MOST_RESIDENT: Final = 16
 # In the emulator, blocks and threads run in another order at every launch.
@@ -137,11 +138,38 @@ def _grid_kernel(kernel: _Kernel, words: GridWords, resident: int) -> Printed:
     if grid.shared_bytes:
         begin.append(Printed([_shared(words, grid)]))
     x, y, z = grid.block
+    versions, body = _in_versions(kernel, grid)
     resident = max(resident, _resident(kernel.body.facts.partial_sums, grid.threads))
     header = words.kernel.format(threads=grid.threads, x=x, y=y, z=z, resident=resident)
-    body = together((*begin, kernel.body))
-    function = routine(kernel.label, captured, body, replace(kernel.dialect, routine=header))
-    return Printed((), Facts((function,), grids=(grid,)))
+    function = routine(kernel.label, captured, together((*begin, body)), replace(kernel.dialect, routine=header))
+    return Printed((), Facts((together((*versions, function)),), grids=(grid,)))
+
+
+# How a function begins of which there are versions.
+_VERSIONS: Final = "template <bool {}> static __forceinline__"
+
+
+def _in_versions(kernel: _Kernel, grid: GridKernel) -> tuple[tuple[Printed, ...], Printed]:
+    """The function that a kernel calls where something depends on how tensors are aligned, and what the kernel does.
+
+    What is copied in vectors in loops would ask there again and again.
+    """
+    aligned = kernel.body.facts.aligned
+    if not aligned:
+        return (), kernel.body
+    dialect, index = kernel.dialect, named(kernel.dialect.index)
+    shared = (Parameter(Fragment("char *"), "", "shared", "shared"),) if grid.shared_bytes else ()
+    places = (Parameter(index, "", c.variable, c.variable) for c in kernel.launch.coordinates)
+    parameters = (*kernel.captured, *shared, *used(places, kernel.body))
+    label = f"{kernel.label}_run"
+    function = routine(label, parameters, kernel.body, replace(dialect, routine=_VERSIONS.format(ALIGNED)))
+    bytes = max(own for _, own in aligned)
+    every = reduce(
+        partial(infix, "|"), (filled("(uintptr_t){}", named(name)) for name in sorted({n for n, _ in aligned}))
+    )
+    calls = [line("{}<{}>({});", named(label), version, passed(parameters)) for version in ("true", "false")]
+    whole = calls[0].braced(filled("if ((({}) & {}) == 0)", every, bytes - 1))
+    return (function.between((), ("",)),), whole + calls[1].braced(ELSE)
 
 
 def _step(iterator: Parameter, dialect: Dialect) -> Parameter:

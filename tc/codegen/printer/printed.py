@@ -20,8 +20,9 @@ class Facts:
     ``scratch_bytes``: the scratch memory of every thread; ``private_bytes``: what buffers take of a thread's stack.
     ``partial_sums``: those in registers of a thread whose totals are in memory.  ``exchanges``: places where lanes
     exchange values.  ``grids``: the kernels among the functions, in the order in which they run;
-    ``steps``: of those that are launched several times.  ``names``: those that the lines mention (see ``Fragment``);
-    who prints a line with ``line`` need not list them.
+    ``steps``: of those that are launched several times.  ``aligned``: pointers to tensors, and the bytes to which these
+    are aligned in one version of the lines.  ``names``: those that the lines mention (see ``Fragment``); who prints one
+    with ``line`` need not list them.
     """
 
     functions: tuple[Printed, ...] = ()
@@ -31,6 +32,7 @@ class Facts:
     exchanges: int = 0
     grids: tuple[GridKernel, ...] = ()
     steps: tuple[Steps, ...] = ()
+    aligned: frozenset[tuple[str, int]] = frozenset()
     names: frozenset[str] = NO_NAMES
 
     def __or__(self, other: Facts) -> Facts:
@@ -48,12 +50,15 @@ class Facts:
             self.exchanges + other.exchanges,
             (*self.grids, *other.grids),
             (*self.steps, *(own.moved(len(self.grids)) for own in other.steps)),
+            self.aligned | other.aligned,
             names,
         )
 
 
 NO_FACTS: Final = Facts()
 ELSE: Final = Fragment("else")
+# Whether this is the version of a function for tensors that are aligned.
+ALIGNED: Final = "aligned"
 
 
 def naming(names: frozenset[str]) -> Facts:

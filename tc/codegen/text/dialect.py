@@ -57,7 +57,8 @@ class Dialect:
     ``async_copy``: the statement that starts an asynchronous copy of ``{bytes}`` from ``{source}`` to ``{to}`` (PTX:
     ``cp.async``); ``commit_and_wait``: the one that commits the copies since the last one as a group, and waits for all
     groups but the last ``{pending}`` (``cp.async.commit_group``, ``cp.async.wait_group``).  ``pieces``: by bytes, the
-    statement of a vector copy of so many, from ``{source}`` to ``{to}``, both aligned to them.
+    statement of a vector copy of so many, from ``{source}`` to ``{to}``, both aligned to them.  ``piece_in_versions``:
+    that in functions that have a version for tensors that are not aligned (``{ahead}``: whether it is asynchronous).
 
     ``exchange``: the warp shuffle (XOR with ``{distance}``) that declares ``{other}`` of ``{type}`` as the ``{value}``
     of the partner lane; ``{number}`` of the kernel.
@@ -88,6 +89,7 @@ class Dialect:
     async_copy: Template | None = None
     commit_and_wait: Template | None = None
     pieces: Mapping[int, Template] = field(default_factory=lambda: MappingProxyType({}))
+    piece_in_versions: Template | None = None
     exchange: Template | None = None
     in_memory: Template | None = None
     library: Library = C_LIBRARY
@@ -195,6 +197,9 @@ CUDA: Final = replace(
         bytes: Template(f"*({type} *){{to}} = *(const {type} *){{source}};")
         for bytes, type in ((8, "uint2"), (16, "uint4"))
     },
+    piece_in_versions=Template(
+        "tc_copy_piece<aligned, {ahead}, {bytes}>({to}, {source});", frozenset({"tc_copy_piece"})
+    ),
     library=CUDA_LIBRARY,
     grids=GridWords(
         kernel='extern "C" __global__ __launch_bounds__({threads}, {resident})',
@@ -214,6 +219,7 @@ OPENCL: Final = replace(
     commit_and_wait=None,
     exchange=None,
     in_memory=None,
+    piece_in_versions=None,
     # PoCL 3.0 mixes up what threads keep where it sees a condition around barriers that it cannot decide.
     rotated_loops=True,
     barrier=Template("barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);"),

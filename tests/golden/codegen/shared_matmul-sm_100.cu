@@ -53,6 +53,21 @@ template <int pending> static __forceinline__ void tc_arrived() {
 #endif
 }
 
+// Copies as many bytes as one instruction moves; where tensors are not aligned to them, element by element.
+template <bool aligned, bool ahead, int bytes, typename element>
+static __forceinline__ void tc_copy_piece(element *to, const element *from) {
+  if constexpr (aligned) {
+    if constexpr (ahead) tc_copy_ahead<bytes>(to, from);
+    else if constexpr (bytes == 16) *(uint4 *)to = *(const uint4 *)from;
+    else *(uint2 *)to = *(const uint2 *)from;
+  } else {
+    for (int n = 0; n < bytes / (int)sizeof(element); n += 1) {
+      if constexpr (ahead && sizeof(element) >= 4) tc_copy_ahead<sizeof(element)>(to + n, from + n);
+      else to[n] = from[n];
+    }
+  }
+}
+
 #define TC_EXTREMES(name, type)                                                             \
   static inline type tc_min_##name(type a, type b) { return a < b ? a : b; }                \
   static inline type tc_max_##name(type a, type b) { return a > b ? a : b; }
@@ -66,15 +81,15 @@ TC_EXTREMES(uint16, uint16_t)
 TC_EXTREMES(uint32, uint32_t)
 TC_EXTREMES(uint64, uint64_t)
 
-extern "C" __global__ __launch_bounds__(4, 1) void tc_kernel_0(
+template <bool aligned> static __forceinline__ void tc_kernel_0_run(
     const float *__restrict__ t_A,
     const float *__restrict__ t_B,
-    float *__restrict__ t_C) {
-  const int32_t block_y = blockIdx.y;
-  const int32_t block_x = blockIdx.x;
-  const int32_t thread_y = threadIdx.y;
-  const int32_t thread_x = threadIdx.x;
-  __shared__ __align__(64) char shared[256];
+    float *__restrict__ t_C,
+    char *shared,
+    int32_t block_y,
+    int32_t block_x,
+    int32_t thread_y,
+    int32_t thread_x) {
   {
     float t_private0_C[16] __attribute__((aligned(64)));
     #pragma unroll 2
@@ -92,15 +107,7 @@ extern "C" __global__ __launch_bounds__(4, 1) void tc_kernel_0(
         for (int32_t c0 = -1; c0 < 2; c0 += 1) {
           if (4 * block_y + 2 * thread_y + thread_x <= 4 && c0 <= 0) {
             // S0_pack1
-            if (((uintptr_t)t_A & 7) == 0) {
-              tc_copy_ahead<8>(&t_shared1_A[16 * c0 + 4 * thread_y + 2 * thread_x + 16], &t_A[16 * block_y + 8 * thread_y + 4 * thread_x + 2 * c0 + 2]);
-            }
-            else {
-              for (int32_t c1 = 0; c1 < 2; c1 += 1) {
-                // S0_pack1
-                tc_copy_ahead<4>(&t_shared1_A[16 * c0 + 4 * thread_y + 2 * thread_x + c1 + 16], &t_A[16 * block_y + 8 * thread_y + 4 * thread_x + 2 * c0 + c1 + 2]);
-              }
-            }
+            tc_copy_piece<aligned, true, 8>(&t_shared1_A[16 * c0 + 4 * thread_y + 2 * thread_x + 16], &t_A[16 * block_y + 8 * thread_y + 4 * thread_x + 2 * c0 + 2]);
           }
           if (4 * block_x + 2 * thread_y + thread_x <= 6 && c0 <= 0) {
             for (int32_t c1 = 0; c1 < 2; c1 += 1) {
@@ -140,5 +147,22 @@ extern "C" __global__ __launch_bounds__(4, 1) void tc_kernel_0(
         }
       }
     }
+  }
+}
+
+extern "C" __global__ __launch_bounds__(4, 1) void tc_kernel_0(
+    const float *__restrict__ t_A,
+    const float *__restrict__ t_B,
+    float *__restrict__ t_C) {
+  const int32_t block_y = blockIdx.y;
+  const int32_t block_x = blockIdx.x;
+  const int32_t thread_y = threadIdx.y;
+  const int32_t thread_x = threadIdx.x;
+  __shared__ __align__(64) char shared[256];
+  if ((((uintptr_t)t_A) & 7) == 0) {
+    tc_kernel_0_run<true>(t_A, t_B, t_C, shared, block_y, block_x, thread_y, thread_x);
+  }
+  else {
+    tc_kernel_0_run<false>(t_A, t_B, t_C, shared, block_y, block_x, thread_y, thread_x);
   }
 }
