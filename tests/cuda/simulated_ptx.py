@@ -94,10 +94,10 @@ class Behind:
 
     def __init__(self, array: np.ndarray, elements: int) -> None:
         self.memory = tc.to_device(np.concatenate([np.zeros(elements, array.dtype), array.ravel()]))
-        interface = self.memory.__cuda_array_interface__
+        interface: Any = self.memory.__cuda_array_interface__
         address, read_only = interface["data"]
         data = (address + elements * array.itemsize, read_only)
-        self.__cuda_array_interface__ = {**interface, "shape": array.shape, "data": data, "strides": None}
+        self.__cuda_array_interface__: Any = {**interface, "shape": array.shape, "data": data, "strides": None}
 
 
 @pytest.mark.parametrize("elements", [0, 1, 4])
