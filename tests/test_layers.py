@@ -138,7 +138,7 @@ ROOMS = {
     "codegen.printer": room(
         "base grammar.syntax language.program language.isl language.text polyhedral.ir codegen.text "
         "polyhedral.analysis codegen.index polyhedral.cpu polyhedral.execution "
-        "polyhedral.generate polyhedral.proof",
+        "polyhedral.generate polyhedral.proof polyhedral.proof.printed",
     ),
     "polyhedral.gpu.barriers": room("language.isl polyhedral.ir polyhedral.analysis", "islpy"),
     "polyhedral.gpu.feasibility": room(

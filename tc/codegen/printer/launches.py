@@ -20,6 +20,7 @@ from tc.codegen.text.lines import braced
 from tc.codegen.text.names import loop_variable
 from tc.language.program.guards import guarded_reads
 from tc.polyhedral.analysis.ranges import Ranges, range_of
+from tc.polyhedral.generate.thread_orders import thread_order
 from tc.polyhedral.ir.loops import (
     Barrier,
     IndexExpression,
@@ -33,6 +34,8 @@ from tc.polyhedral.ir.loops import (
     LoopTree,
     leaves,
 )
+from tc.polyhedral.ir.thread_order import Digit, ThreadOrder
+from tc.polyhedral.proof.printed.verify_thread_order import prove_thread_order
 
 # Registers of a multiprocessor, and what a thread takes of them beside its partial sums, where these are few.
 _REGISTERS: Final = 1 << 16
@@ -53,6 +56,7 @@ def launch(printer: TreePrinter, tree: LoopTree, scope: Scope) -> Printed:
     """
     context = printer.context
     launched = launch_of(tree, scope.ranges)
+    order = _order(context, tree, launched)
     body = finished(printer.tree(tree, replace(scope, launch=launched)), context.dialect)
     index = named(context.dialect.index)
     around = (
@@ -65,7 +69,7 @@ def launch(printer: TreePrinter, tree: LoopTree, scope: Scope) -> Printed:
         if p != SCRATCH
     )
     label = f"tc_kernel_{scope.functions + len(body.facts.functions)}"
-    kernel = _Kernel(label, context.dialect, launched, captured, body)
+    kernel = _Kernel(label, context.dialect, launched, captured, body, order)
     if context.dialect.grids is not None:
         own = _grid_kernel(kernel, context.dialect.grids, context.program.resident)
     elif TEAM.name in body.facts.names:
@@ -77,13 +81,27 @@ def launch(printer: TreePrinter, tree: LoopTree, scope: Scope) -> Printed:
 
 @frozen
 class _Kernel:
-    """What one thread does: ``body``, which mentions the parameters ``captured``."""
+    """What one thread does: ``body``, which mentions the parameters ``captured``.
+
+    ``order``: of the threads of a block; None: as the hardware numbers them.
+    """
 
     label: str
     dialect: Dialect
     launch: Launch
     captured: tuple[Parameter, ...]
     body: Printed
+    order: ThreadOrder | None = None
+
+
+def _order(context: Context, tree: LoopTree, launched: Launch) -> ThreadOrder | None:
+    """That in which warps read little from shared memory, on machines that have warps."""
+    if context.dialect.grids is None or context.dialect.exchange is None:
+        return None
+    found = thread_order(tree, launched.block, context.bodies, context.program.promoted)
+    if found is not None:
+        prove_thread_order(tree, launched.block, found)
+    return found
 
 
 def _launch_threads(kernel: _Kernel) -> Printed:
@@ -130,10 +148,14 @@ def _grid_kernel(kernel: _Kernel, words: GridWords, resident: int) -> Printed:
     captured = tuple(steps.get(p.name, p) for p in captured)
     for name, own in steps.items():
         begin.append(line("const {} {} = {};", kernel.dialect.index, named(name), named(own.name)))
+    if kernel.order is not None:
+        begin.append(line("const {} {} = {};", _UNSIGNED, _NUMBER, _thread_number(launched, words)))
+    orders = iter(kernel.order.digits if kernel.order is not None else ())
     for c in launched.coordinates:
         word = words.block if c.kind is LoopKind.BLOCK else words.thread
+        digits = next(orders, None) if c.kind is LoopKind.THREAD else None
+        value = c.value(word.format(axis=AXES[c.axis], number=c.axis)) if digits is None else _sum(digits)
         if c.variable in kernel.body.facts.names:
-            value = c.value(word.format(axis=AXES[c.axis], number=c.axis))
             begin.append(line("const {} {} = {};", kernel.dialect.index, named(c.variable), value))
     if grid.shared_bytes:
         begin.append(Printed([_shared(words, grid)]))
@@ -170,6 +192,22 @@ def _in_versions(kernel: _Kernel, grid: GridKernel) -> tuple[tuple[Printed, ...]
     calls = [line("{}<{}>({});", named(label), version, passed(parameters)) for version in ("true", "false")]
     whole = calls[0].braced(filled("if ((({}) & {}) == 0)", every, bytes - 1))
     return (function.between((), ("",)),), whole + calls[1].braced(ELSE)
+
+
+_UNSIGNED: Final = "unsigned"
+_NUMBER: Final = "thread"
+
+
+def _thread_number(launched: Launch, words: GridWords) -> str:
+    """Of a thread in its block, as the hardware counts."""
+    x, y, _ = launched.sizes(LoopKind.THREAD)
+    along = [words.thread.format(axis=AXES[n], number=n) for n in range(2)]
+    return along[0] if y == 1 else f"{x} * {along[1]} + {along[0]}"
+
+
+def _sum(digits: tuple[Digit, ...]) -> str:
+    """The iteration of a thread."""
+    return " + ".join(f"{_NUMBER} / {own.below} % {own.count} * {own.factor}" for own in reversed(digits))
 
 
 def _step(iterator: Parameter, dialect: Dialect) -> Parameter:
