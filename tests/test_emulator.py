@@ -91,15 +91,16 @@ def test_a_grid_is_no_larger_than_the_options_say() -> None:
 def test_points_are_dealt_out_one_by_one_or_in_runs() -> None:
     schedule = tc.ScheduleOptions(tile=(1, 16))
 
-    def columns(distribution: tc.Distribution) -> set[str]:
+    def columns(distribution: tc.Distribution) -> set[tuple[str, str]]:
         options = tc.GpuOptions(
             schedule, block=(8,), distribution=distribution, register_accumulators=0, shared_memory=0
         )
         source = MM.compile(A, B, target="emulator", options=options).source
-        return set(re.findall(r"70 \* c0 \+ 16 \* block_x \+ (.*?),", source))
+        sums = dict(re.findall(r"const int32_t (offset\d) = 16 \* block_x \+ (.*?);", source))
+        return {(sums[name], rest) for name, rest in re.findall(r"(offset\d) \+ 70 \* c0 \+ (.*?),", source)}
 
-    assert columns(tc.Distribution.CYCLIC) == {"8 * c1 + thread_x"}
-    assert columns(tc.Distribution.BLOCKED) == {"2 * thread_x + c1"}
+    assert columns(tc.Distribution.CYCLIC) == {("thread_x", "8 * c1")}
+    assert columns(tc.Distribution.BLOCKED) == {("2 * thread_x", "c1")}
 
 
 def test_gathers_check_their_indices() -> None:

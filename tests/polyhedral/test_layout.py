@@ -23,7 +23,7 @@ def options(layout: tc.TileLayout, padding: int = 4, stages: int = 1) -> tc.GpuO
 
 def bytes_of(text: str, *shapes: tuple[int, ...], own: tc.GpuOptions) -> int:
     (grid,) = tc.define(text).single().compile(*shapes, target="cuda:sm_90", options=own).resources.grids
-    return grid.shared
+    return lines(grid.shared // 4)
 
 
 def lines(count: int) -> int:

@@ -8,7 +8,7 @@ from typing import Final, assert_never
 
 from tc.base.types import ScalarType
 from tc.codegen.text.dialect import Dialect
-from tc.codegen.text.fragment import Fragment, Precedence, call, cast, conditional, infix, prefix
+from tc.codegen.text.fragment import Fragment, Precedence, call, cast, conditional, infix, named, prefix
 from tc.polyhedral.analysis.ranges import Range, Ranges, ranges_within
 from tc.polyhedral.ir.loops import IndexExpression, IndexLiteral, IndexOperation, IndexOperator, IndexVariable, Loop
 
@@ -33,6 +33,7 @@ _FUNCTIONS: Final = {
     IndexOperator.MAXIMUM: "tc_max",
     IndexOperator.FLOOR_DIVIDE: "tc_floor_divide",
 }
+_EXTREMES: Final = (IndexOperator.MINIMUM, IndexOperator.MAXIMUM)
 
 
 _LEAST: Final = ScalarType.INT64.minimum
@@ -74,7 +75,7 @@ def index_fragment(expression: IndexExpression, variables: Mapping[str, Fragment
             if all(isinstance(operand, IndexLiteral) for operand in operands):
                 # Arithmetic on plain literals would be done in int.
                 fragments = tuple(cast(dialect.index, fragment) for fragment in fragments)
-            return _operation(operator, fragments, dialect.index_type)
+            return _operation(operator, fragments, dialect)
         case _:
             assert_never(expression)
 
@@ -93,7 +94,7 @@ def _difference(operands: tuple[IndexExpression, ...]) -> tuple[IndexExpression,
 def index_literal(value: int) -> Fragment:
     """A literal; of type int where it fits, so it must stand beside an operand of the index type."""
     if value == _LEAST:
-        return Fragment("INT64_MIN")
+        return named("INT64_MIN")
     return Fragment(str(value), Precedence.PREFIX if value < 0 else Precedence.POSTFIX)
 
 
@@ -131,11 +132,18 @@ def values_of(loop: Loop) -> range:
             return range(0)
 
 
-def _operation(operator: IndexOperator, operands: tuple[Fragment, ...], type: ScalarType) -> Fragment:
+def _operation(operator: IndexOperator, operands: tuple[Fragment, ...], dialect: Dialect) -> Fragment:
     if operator in _INFIX:
         return reduce(lambda left, right: infix(_INFIX[operator], left, right), operands)
     if operator in _FUNCTIONS:
-        return reduce(lambda left, right: call(f"{_FUNCTIONS[operator]}_{type}", left, right), operands)
+        name = _function(operator, dialect)
+        return reduce(lambda left, right: call(name, left, right), operands)
     if operator is IndexOperator.NEGATE:
         return prefix("-", operands[0])
     return conditional(*operands)
+
+
+def _function(operator: IndexOperator, dialect: Dialect) -> str:
+    if dialect.narrow and dialect.extremes and operator in _EXTREMES:  # whose operands are of one type then
+        return dialect.extremes[_EXTREMES.index(operator)]
+    return f"{_FUNCTIONS[operator]}_{dialect.index_type}"

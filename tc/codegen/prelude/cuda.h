@@ -1,28 +1,159 @@
+// What headers bring elsewhere, and what CUDA has a better way for.
+
+//= int8_t
 typedef signed char int8_t;
+//= int16_t
 typedef short int16_t;
+//= int32_t
 typedef int int32_t;
+//= int64_t
 typedef long long int64_t;
+//= uint8_t
 typedef unsigned char uint8_t;
+//= uint16_t
 typedef unsigned short uint16_t;
+//= uint32_t
 typedef unsigned int uint32_t;
+//= uint64_t
 typedef unsigned long long uint64_t;
+//= uintptr_t
 typedef unsigned long long uintptr_t;
+//= INT8_MIN
 #define INT8_MIN (-128)
+//= INT8_MAX
 #define INT8_MAX 127
+//= UINT8_MAX
 #define UINT8_MAX 255
+//= INT16_MIN
 #define INT16_MIN (-32768)
+//= INT16_MAX
 #define INT16_MAX 32767
+//= UINT16_MAX
 #define UINT16_MAX 65535
+//= INT32_MIN
 #define INT32_MIN (-2147483647 - 1)
+//= INT32_MAX
 #define INT32_MAX 2147483647
+//= UINT32_MAX
 #define UINT32_MAX 4294967295u
+//= INT64_MIN
 #define INT64_MIN (-9223372036854775807ll - 1)
+//= INT64_MAX
 #define INT64_MAX 9223372036854775807ll
+//= UINT64_MAX
 #define UINT64_MAX 18446744073709551615ull
+//= INFINITY
 #define INFINITY __int_as_float(0x7f800000)
+//= NAN
 #define NAN __int_as_float(0x7fffffff)
-// Those of float32 are 2.2e-6 off where x is great.
+
+//= j0f
+// That of float32 is 2.2e-6 off where x is great.
 #define j0f(x) ((float)j0((double)(x)))
+//= j1f
+// That of float32 is 2.2e-6 off where x is great.
 #define j1f(x) ((float)j1((double)(x)))
+//= y0f
+// That of float32 is 2.2e-6 off where x is great.
 #define y0f(x) ((float)y0((double)(x)))
+//= y1f
+// That of float32 is 2.2e-6 off where x is great.
 #define y1f(x) ((float)y1((double)(x)))
+
+//= tc_min_float32
+// NaN where either is, which fminf is not.
+static inline float tc_min_float32(float a, float b) {
+#if __CUDA_ARCH__ >= 800
+  float found;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(found) : "f"(a), "f"(b));
+  return found;
+#else
+  return b != b || b < a ? b : a;
+#endif
+}
+
+//= tc_max_float32
+// NaN where either is, which fmaxf is not.
+static inline float tc_max_float32(float a, float b) {
+#if __CUDA_ARCH__ >= 800
+  float found;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(found) : "f"(a), "f"(b));
+  return found;
+#else
+  return b != b || b > a ? b : a;
+#endif
+}
+
+//= tc_float16
+typedef unsigned short tc_float16;
+
+//= tc_float32_from_float16
+static inline float tc_float32_from_float16(tc_float16 x) {
+  float wide;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(x));
+  return wide;
+}
+
+//= tc_float16_from_float32
+static inline tc_float16 tc_float16_from_float32(float x) {
+  tc_float16 narrow;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(narrow) : "f"(x));
+  return narrow;
+}
+
+//= tc_bfloat16
+typedef unsigned short tc_bfloat16;
+
+//= tc_float32_from_bfloat16
+static inline float tc_float32_from_bfloat16(tc_bfloat16 x) { return __uint_as_float((unsigned)x << 16); }
+
+//= tc_bfloat16_from_float32
+static inline tc_bfloat16 tc_bfloat16_from_float32(float x) {
+#if __CUDA_ARCH__ >= 800
+  tc_bfloat16 narrow;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(narrow) : "f"(x));
+  return narrow;
+#else
+  const unsigned bits = __float_as_uint(x);
+  return x != x ? bits >> 16 | 0x40 : (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+#endif
+}
+
+//= tc_copy_ahead
+// A copy to shared memory that ends by itself, where the machine has such.
+template <int bytes> static __forceinline__ void tc_copy_ahead(void *to, const void *from) {
+#if __CUDA_ARCH__ >= 800
+  const unsigned place = (unsigned)__cvta_generic_to_shared(to);
+  if constexpr (bytes == 16) asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(place), "l"(from));
+  else asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(place), "l"(from), "n"(bytes));
+#else
+  if constexpr (bytes == 16) *(uint4 *)to = *(const uint4 *)from;
+  else if constexpr (bytes == 8) *(uint2 *)to = *(const uint2 *)from;
+  else *(unsigned *)to = *(const unsigned *)from;
+#endif
+}
+
+//= tc_copy_piece
+// Copies as many bytes as one instruction moves; where tensors are not aligned to them, element by element.
+template <bool aligned, bool ahead, int bytes, typename element>
+static __forceinline__ void tc_copy_piece(element *to, const element *from) {
+  if constexpr (aligned) {
+    if constexpr (ahead) tc_copy_ahead<bytes>(to, from);
+    else if constexpr (bytes == 16) *(uint4 *)to = *(const uint4 *)from;
+    else *(uint2 *)to = *(const uint2 *)from;
+  } else {
+    for (int n = 0; n < bytes / (int)sizeof(element); n += 1) {
+      if constexpr (ahead && sizeof(element) >= 4) tc_copy_ahead<sizeof(element)>(to + n, from + n);
+      else to[n] = from[n];
+    }
+  }
+}
+
+//= tc_arrived
+// Waits for the copies ahead, but for those of the last so many groups; a group ends here.  What has arrived is seen by
+// all threads after the next barrier.
+template <int pending> static __forceinline__ void tc_arrived() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.commit_group;\n cp.async.wait_group %0;" ::"n"(pending) : "memory");
+#endif
+}

@@ -1,23 +1,5 @@
 // Helpers of generated kernels.  Each section names what it defines; a source takes the sections that it mentions.
 
-//= acos acosf acosh acoshf asin asinf asinh asinhf atan atanf atanh atanhf cbrt cbrtf cos cosf cosh coshf erf erfc erfcf exp exp2 exp2f expm1 expm1f log logf log10 log10f log1p log1pf log2 log2f sin sinf sinh sinhf tan tanh atan2 atan2f hypot hypotf pow powf
-// glibc has versions of these for lanes, at most 4 ulps off, but declares them only under -ffast-math.  Their last bits
-// differ between lanes, shorter lanes and scalars.  Left out are those of float32 that are computed otherwise below.
-#if defined(__x86_64__) && defined(__GLIBC_PREREQ)
-#define TC_LANES(result, name, ...) _Pragma("omp declare simd notinbranch") result name(__VA_ARGS__);
-#define TC_LANES_1(name) TC_LANES(double, name, double) TC_LANES(float, name##f, float)
-#define TC_LANES_2(name) TC_LANES(double, name, double, double) TC_LANES(float, name##f, float, float)
-#if __GLIBC_PREREQ(2, 22)
-TC_LANES_1(cos) TC_LANES(double, exp, double) TC_LANES_1(log) TC_LANES_1(sin) TC_LANES_2(pow)
-#endif
-#if __GLIBC_PREREQ(2, 35)
-TC_LANES_1(acos) TC_LANES_1(acosh) TC_LANES_1(asin) TC_LANES_1(asinh) TC_LANES_1(atan) TC_LANES_1(atanh)
-TC_LANES_1(cbrt) TC_LANES_1(cosh) TC_LANES(double, erf, double) TC_LANES_1(erfc) TC_LANES_1(exp2) TC_LANES_1(expm1)
-TC_LANES_1(log10) TC_LANES_1(log1p) TC_LANES_1(log2) TC_LANES_1(sinh) TC_LANES(double, tan, double) TC_LANES(double, tanh, double)
-TC_LANES_2(atan2) TC_LANES_2(hypot)
-#endif
-#endif
-
 //= tc_byte_word_int32* tc_byte_word_flipped_int32* tc_byte_dot_int32
 // Four bytes in a word, the first one lowest; with their highest bits flipped; and the sum of the products of the bytes of
 // two words, unsigned ones by signed ones.
@@ -58,23 +40,40 @@ static inline float tc_pair_dot_float32(int32_t a, int32_t b) {
   return left[0].f * right[0].f + left[1].f * right[1].f;
 }
 
-//= tc_min_bool tc_min_int* tc_min_uint* tc_max_bool tc_max_int* tc_max_uint*
+//= TC_EXTREMES
 #define TC_EXTREMES(name, type)                                                             \
   static inline type tc_min_##name(type a, type b) { return a < b ? a : b; }                \
   static inline type tc_max_##name(type a, type b) { return a > b ? a : b; }
+
+//= tc_min_bool tc_max_bool
 TC_EXTREMES(bool, bool)
+
+//= tc_min_int8 tc_max_int8
 TC_EXTREMES(int8, int8_t)
+
+//= tc_min_int16 tc_max_int16
 TC_EXTREMES(int16, int16_t)
+
+//= tc_min_int32 tc_max_int32
 TC_EXTREMES(int32, int32_t)
+
+//= tc_min_int64 tc_max_int64
 TC_EXTREMES(int64, int64_t)
+
+//= tc_min_uint8 tc_max_uint8
 TC_EXTREMES(uint8, uint8_t)
+
+//= tc_min_uint16 tc_max_uint16
 TC_EXTREMES(uint16, uint16_t)
+
+//= tc_min_uint32 tc_max_uint32
 TC_EXTREMES(uint32, uint32_t)
+
+//= tc_min_uint64 tc_max_uint64
 TC_EXTREMES(uint64, uint64_t)
 
-//= tc_min_float* tc_max_float*
-// These propagate NaN, which fmin and fmax do not: a comparison with NaN is false, so a is kept where it is one.  The
-// reductions that OpenMP has of its own would lose it when lanes are combined.
+//= TC_FLOATING_EXTREMES
+// These propagate NaN, which fmin and fmax do not: a comparison with NaN is false, so a is kept where it is one.
 #define TC_FLOATING_EXTREMES(name, type)                                                    \
   static inline type tc_min_##name(type a, type b) {                                        \
     const type less = b < a ? b : a;                                                        \
@@ -84,34 +83,39 @@ TC_EXTREMES(uint64, uint64_t)
     const type greater = b > a ? b : a;                                                     \
     return b != b ? b : greater;                                                            \
   }
-#if __CUDA_ARCH__ >= 800
-#define TC_ONE_STEP(name)                                                                   \
-  static inline float tc_##name##_float32(float a, float b) {                               \
-    float found;                                                                            \
-    asm(#name ".NaN.f32 %0, %1, %2;" : "=f"(found) : "f"(a), "f"(b));                       \
-    return found;                                                                           \
-  }
-TC_ONE_STEP(min)
-TC_ONE_STEP(max)
-#else
+
+//= tc_min_float32 tc_max_float32
 TC_FLOATING_EXTREMES(float32, float)
-#endif
+
+//= tc_min_float64 tc_max_float64
 TC_FLOATING_EXTREMES(float64, double)
-#pragma omp declare reduction(tc_min_float32:float:omp_out = tc_min_float32(omp_out, omp_in)) \
+
+//= tc_least_float32 < tc_min_float32
+// The reductions that OpenMP has of its own would lose NaN when lanes are combined.
+#pragma omp declare reduction(tc_least_float32:float:omp_out = tc_min_float32(omp_out, omp_in)) \
     initializer(omp_priv = INFINITY)
-#pragma omp declare reduction(tc_max_float32:float:omp_out = tc_max_float32(omp_out, omp_in)) \
-    initializer(omp_priv = -INFINITY)
-#pragma omp declare reduction(tc_min_float64:double:omp_out = tc_min_float64(omp_out, omp_in)) \
-    initializer(omp_priv = INFINITY)
-#pragma omp declare reduction(tc_max_float64:double:omp_out = tc_max_float64(omp_out, omp_in)) \
+
+//= tc_greatest_float32 < tc_max_float32
+#pragma omp declare reduction(tc_greatest_float32:float:omp_out = tc_max_float32(omp_out, omp_in)) \
     initializer(omp_priv = -INFINITY)
 
-//= tc_floor_divide_int*
+//= tc_least_float64 < tc_min_float64
+#pragma omp declare reduction(tc_least_float64:double:omp_out = tc_min_float64(omp_out, omp_in)) \
+    initializer(omp_priv = INFINITY)
+
+//= tc_greatest_float64 < tc_max_float64
+#pragma omp declare reduction(tc_greatest_float64:double:omp_out = tc_max_float64(omp_out, omp_in)) \
+    initializer(omp_priv = -INFINITY)
+
+//= tc_floor_divide_int32
 // Rounds to minus infinity; the divisor is positive.
 static inline int32_t tc_floor_divide_int32(int32_t a, int32_t b) { return a / b - (a % b < 0); }
+
+//= tc_floor_divide_int64
+// Rounds to minus infinity; the divisor is positive.
 static inline int64_t tc_floor_divide_int64(int64_t a, int64_t b) { return a / b - (a % b < 0); }
 
-//= tc_divide_* tc_remainder_*
+//= TC_SIGNED_DIVISION
 // Truncating division: by zero it gives zero, and the least value over -1 wraps.  WIDE is a type that lanes can divide;
 // in it, too, no quotient a / b reaches the next integer, from which it is at least a |a|-th part away.
 #define TC_SIGNED_DIVISION(name, type, wide)                                                 \
@@ -123,6 +127,9 @@ static inline int64_t tc_floor_divide_int64(int64_t a, int64_t b) { return a / b
     const type divisor = b == 0 || b == -1 ? 1 : b, quotient = (wide)a / divisor;            \
     return a - quotient * divisor;                                                           \
   }
+
+//= TC_UNSIGNED_DIVISION
+// The same of numbers that are not negative.
 #define TC_UNSIGNED_DIVISION(name, type, wide)                                               \
   static inline type tc_divide_##name(type a, type b) {                                      \
     const type quotient = (wide)a / (b == 0 ? 1 : b);                                        \
@@ -132,50 +139,117 @@ static inline int64_t tc_floor_divide_int64(int64_t a, int64_t b) { return a / b
     const type divisor = b == 0 ? 1 : b, quotient = (wide)a / divisor;                       \
     return a - quotient * divisor;                                                           \
   }
+
+//= tc_divide_int8 tc_remainder_int8
 TC_SIGNED_DIVISION(int8, int8_t, float)
+
+//= tc_divide_int16 tc_remainder_int16
 TC_SIGNED_DIVISION(int16, int16_t, float)
+
+//= tc_divide_int32 tc_remainder_int32
 TC_SIGNED_DIVISION(int32, int32_t, double)
+
+//= tc_divide_int64 tc_remainder_int64
 TC_SIGNED_DIVISION(int64, int64_t, int64_t)
+
+//= tc_divide_bool tc_remainder_bool
 TC_UNSIGNED_DIVISION(bool, bool, float)
+
+//= tc_divide_uint8 tc_remainder_uint8
 TC_UNSIGNED_DIVISION(uint8, uint8_t, float)
+
+//= tc_divide_uint16 tc_remainder_uint16
 TC_UNSIGNED_DIVISION(uint16, uint16_t, float)
+
+//= tc_divide_uint32 tc_remainder_uint32
 TC_UNSIGNED_DIVISION(uint32, uint32_t, double)
+
+//= tc_divide_uint64 tc_remainder_uint64
 TC_UNSIGNED_DIVISION(uint64, uint64_t, uint64_t)
 
-//= tc_abs_*
-#define TC_SIGNED_ABSOLUTE(name, type) \
-  static inline type tc_abs_##name(type a) { return a < 0 ? (type)-(uint64_t)a : a; }
-#define TC_UNSIGNED_ABSOLUTE(name, type) \
-  static inline type tc_abs_##name(type a) { return a; }
-TC_SIGNED_ABSOLUTE(int8, int8_t)
-TC_SIGNED_ABSOLUTE(int16, int16_t)
-TC_SIGNED_ABSOLUTE(int32, int32_t)
-TC_SIGNED_ABSOLUTE(int64, int64_t)
-TC_UNSIGNED_ABSOLUTE(bool, bool)
-TC_UNSIGNED_ABSOLUTE(uint8, uint8_t)
-TC_UNSIGNED_ABSOLUTE(uint16, uint16_t)
-TC_UNSIGNED_ABSOLUTE(uint32, uint32_t)
-TC_UNSIGNED_ABSOLUTE(uint64, uint64_t)
+//= tc_abs_int8
+static inline int8_t tc_abs_int8(int8_t a) { return a < 0 ? (int8_t)-(uint64_t)a : a; }
 
-//= tc_*int8_from_float* tc_*int16_from_float* tc_*int32_from_float* tc_*int64_from_float*
+//= tc_abs_int16
+static inline int16_t tc_abs_int16(int16_t a) { return a < 0 ? (int16_t)-(uint64_t)a : a; }
+
+//= tc_abs_int32
+static inline int32_t tc_abs_int32(int32_t a) { return a < 0 ? (int32_t)-(uint64_t)a : a; }
+
+//= tc_abs_int64
+static inline int64_t tc_abs_int64(int64_t a) { return a < 0 ? (int64_t)-(uint64_t)a : a; }
+
+//= tc_abs_bool
+static inline bool tc_abs_bool(bool a) { return a; }
+
+//= tc_abs_uint8
+static inline uint8_t tc_abs_uint8(uint8_t a) { return a; }
+
+//= tc_abs_uint16
+static inline uint16_t tc_abs_uint16(uint16_t a) { return a; }
+
+//= tc_abs_uint32
+static inline uint32_t tc_abs_uint32(uint32_t a) { return a; }
+
+//= tc_abs_uint64
+static inline uint64_t tc_abs_uint64(uint64_t a) { return a; }
+
+//= TC_TO_INTEGER
 // Truncates; beyond the type's limits it saturates, and NaN gives 0.  END is the power of two after the greatest value.
 // GCC makes trunc(x) of an integer on its way back to a float, and -0 of -0.5; so the integer is made of 0.
-#define TC_TO_INTEGER(name, source, real, least, greatest, end)                         \
-  static inline name##_t tc_##name##_from_##source(real x) {                            \
+#define TC_TO_INTEGER(name, type, source, real, least, greatest, end)                   \
+  static inline type tc_##name##_from_##source(real x) {                                \
     const real some = x > -1 && x < 1 ? 0 : x;                                          \
-    return x >= end ? greatest : x >= least ? (name##_t)some : x != x ? 0 : least;      \
+    return x >= end ? greatest : x >= least ? (type)some : x != x ? 0 : least;          \
   }
-#define TC_TO_INTEGERS(source, real)                                                    \
-  TC_TO_INTEGER(int8, source, real, INT8_MIN, INT8_MAX, 0x1p7f)                         \
-  TC_TO_INTEGER(int16, source, real, INT16_MIN, INT16_MAX, 0x1p15f)                     \
-  TC_TO_INTEGER(int32, source, real, INT32_MIN, INT32_MAX, 0x1p31f)                     \
-  TC_TO_INTEGER(int64, source, real, INT64_MIN, INT64_MAX, 0x1p63f)                     \
-  TC_TO_INTEGER(uint8, source, real, 0, UINT8_MAX, 0x1p8f)                              \
-  TC_TO_INTEGER(uint16, source, real, 0, UINT16_MAX, 0x1p16f)                           \
-  TC_TO_INTEGER(uint32, source, real, 0, UINT32_MAX, 0x1p32f)                           \
-  TC_TO_INTEGER(uint64, source, real, 0, UINT64_MAX, 0x1p64f)
-TC_TO_INTEGERS(float32, float)
-TC_TO_INTEGERS(float64, double)
+
+//= tc_int8_from_float32
+TC_TO_INTEGER(int8, int8_t, float32, float, INT8_MIN, INT8_MAX, 0x1p7f)
+
+//= tc_int8_from_float64
+TC_TO_INTEGER(int8, int8_t, float64, double, INT8_MIN, INT8_MAX, 0x1p7f)
+
+//= tc_int16_from_float32
+TC_TO_INTEGER(int16, int16_t, float32, float, INT16_MIN, INT16_MAX, 0x1p15f)
+
+//= tc_int16_from_float64
+TC_TO_INTEGER(int16, int16_t, float64, double, INT16_MIN, INT16_MAX, 0x1p15f)
+
+//= tc_int32_from_float32
+TC_TO_INTEGER(int32, int32_t, float32, float, INT32_MIN, INT32_MAX, 0x1p31f)
+
+//= tc_int32_from_float64
+TC_TO_INTEGER(int32, int32_t, float64, double, INT32_MIN, INT32_MAX, 0x1p31f)
+
+//= tc_int64_from_float32
+TC_TO_INTEGER(int64, int64_t, float32, float, INT64_MIN, INT64_MAX, 0x1p63f)
+
+//= tc_int64_from_float64
+TC_TO_INTEGER(int64, int64_t, float64, double, INT64_MIN, INT64_MAX, 0x1p63f)
+
+//= tc_uint8_from_float32
+TC_TO_INTEGER(uint8, uint8_t, float32, float, 0, UINT8_MAX, 0x1p8f)
+
+//= tc_uint8_from_float64
+TC_TO_INTEGER(uint8, uint8_t, float64, double, 0, UINT8_MAX, 0x1p8f)
+
+//= tc_uint16_from_float32
+TC_TO_INTEGER(uint16, uint16_t, float32, float, 0, UINT16_MAX, 0x1p16f)
+
+//= tc_uint16_from_float64
+TC_TO_INTEGER(uint16, uint16_t, float64, double, 0, UINT16_MAX, 0x1p16f)
+
+//= tc_uint32_from_float32
+TC_TO_INTEGER(uint32, uint32_t, float32, float, 0, UINT32_MAX, 0x1p32f)
+
+//= tc_uint32_from_float64
+TC_TO_INTEGER(uint32, uint32_t, float64, double, 0, UINT32_MAX, 0x1p32f)
+
+//= tc_uint64_from_float32
+TC_TO_INTEGER(uint64, uint64_t, float32, float, 0, UINT64_MAX, 0x1p64f)
+
+//= tc_uint64_from_float64
+TC_TO_INTEGER(uint64, uint64_t, float64, double, 0, UINT64_MAX, 0x1p64f)
 
 //= tc_checked_index
 // An index inside the dimension; where it is not, the fault is noted and the read goes to the first element.
@@ -215,27 +289,19 @@ static inline float tc_round_to_odd(double x) {
   return r.f;
 }
 
-//= tc_float16 tc_float32_from_float16 tc_float16_from_*
-// Written in integers, without branches: compilers that know a half type still convert it one element at a time.
+//= tc_float16
 typedef uint16_t tc_float16;
-#ifdef __CUDA_ARCH__
-static inline float tc_float32_from_float16(tc_float16 x) {
-  float wide;
-  asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(x));
-  return wide;
-}
-static inline tc_float16 tc_float16_from_float32(float x) {
-  tc_float16 narrow;
-  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(narrow) : "f"(x));
-  return narrow;
-}
-#else
+
+//= tc_float32_from_float16
+// Written in integers, without branches: compilers that know a half type still convert it one element at a time.
 static inline float tc_float32_from_float16(tc_float16 x) {
   union { uint32_t u; float f; } r = {.u = (uint32_t)(x & 0x7fff) << 13};
   r.f *= 0x1p112f;  // moves the exponent's bias, and normalizes subnormals
   r.u |= (r.f >= 0x1p16f ? 0x7f800000 : 0) | (uint32_t)(x & 0x8000) << 16;
   return r.f;
 }
+
+//= tc_float16_from_float32
 static inline tc_float16 tc_float16_from_float32(float x) {
   union { float f; uint32_t u; } bits = {.f = x}, magnitude = {.f = fabsf(x)}, shifted = {.f = fabsf(x) + 0.5f};
   const uint32_t normal = (magnitude.u - 0x38000000 + 0xfff + (magnitude.u >> 13 & 1)) >> 13;
@@ -245,36 +311,41 @@ static inline tc_float16 tc_float16_from_float32(float x) {
   narrow = magnitude.u > 0x7f800000 ? 0x7e00 : narrow;
   return narrow | (bits.u >> 16 & 0x8000);
 }
-#endif
+
+//= tc_float16_from_float64
 static inline tc_float16 tc_float16_from_float64(double x) { return tc_float16_from_float32(tc_round_to_odd(x)); }
 
-//= tc_bfloat16 tc_float32_from_bfloat16 tc_bfloat16_from_*
+//= tc_bfloat16
 typedef uint16_t tc_bfloat16;
+
+//= tc_float32_from_bfloat16
 static inline float tc_float32_from_bfloat16(tc_bfloat16 x) {
   union { uint32_t u; float f; } r = {.u = (uint32_t)x << 16};
   return r.f;
 }
+
+//= tc_bfloat16_from_float32
 static inline tc_bfloat16 tc_bfloat16_from_float32(float x) {
-#if __CUDA_ARCH__ >= 800
-  tc_bfloat16 narrow;
-  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(narrow) : "f"(x));
-  return narrow;
-#else
   union { float f; uint32_t u; } r = {.f = x};
   return x != x ? r.u >> 16 | 0x40 : (r.u + 0x7fff + (r.u >> 16 & 1)) >> 16;
-#endif
 }
+
+//= tc_bfloat16_from_float64
 static inline tc_bfloat16 tc_bfloat16_from_float64(double x) { return tc_bfloat16_from_float32(tc_round_to_odd(x)); }
 
-//= tc_float8_e5m2 tc_float32_from_float8_e5m2 tc_float8_e5m2_from_*
+//= tc_float8_e5m2
 // The upper byte of a float16.
 typedef uint8_t tc_float8_e5m2;
+
+//= tc_float32_from_float8_e5m2
 static inline float tc_float32_from_float8_e5m2(tc_float8_e5m2 x) {
   union { uint32_t u; float f; } r = {.u = (uint32_t)(x & 0x7f) << 21};
   r.f *= 0x1p112f;  // moves the exponent's bias, and normalizes subnormals
   r.u |= (r.f >= 0x1p16f ? 0x7f800000 : 0) | (uint32_t)(x & 0x80) << 24;
   return r.f;
 }
+
+//= tc_float8_e5m2_from_float32
 static inline tc_float8_e5m2 tc_float8_e5m2_from_float32(float x) {
   union { float f; uint32_t u; } bits = {.f = x}, magnitude = {.f = fabsf(x)}, shifted = {.f = fabsf(x) + 0x1p7f};
   const uint32_t normal = (magnitude.u - 0x38000000 + 0xfffff + (magnitude.u >> 21 & 1)) >> 21;
@@ -284,19 +355,25 @@ static inline tc_float8_e5m2 tc_float8_e5m2_from_float32(float x) {
   narrow = magnitude.u > 0x7f800000 ? 0x7e : narrow;
   return narrow | (bits.u >> 24 & 0x80);
 }
+
+//= tc_float8_e5m2_from_float64
 static inline tc_float8_e5m2 tc_float8_e5m2_from_float64(double x) {
   return tc_float8_e5m2_from_float32(tc_round_to_odd(x));
 }
 
-//= tc_float8_e4m3fn tc_float32_from_float8_e4m3fn tc_float8_e4m3fn_from_*
+//= tc_float8_e4m3fn
 // Without infinities: what is too large, beyond 464, is NaN.
 typedef uint8_t tc_float8_e4m3fn;
+
+//= tc_float32_from_float8_e4m3fn
 static inline float tc_float32_from_float8_e4m3fn(tc_float8_e4m3fn x) {
   union { uint32_t u; float f; } r = {.u = (uint32_t)(x & 0x7f) << 20};
   r.f *= 0x1p120f;  // moves the exponent's bias, and normalizes subnormals
   r.u |= ((x & 0x7f) == 0x7f ? 0x7fc00000 : 0) | (uint32_t)(x & 0x80) << 24;
   return r.f;
 }
+
+//= tc_float8_e4m3fn_from_float32
 static inline tc_float8_e4m3fn tc_float8_e4m3fn_from_float32(float x) {
   union { float f; uint32_t u; } bits = {.f = x}, magnitude = {.f = fabsf(x)}, shifted = {.f = fabsf(x) + 0x1p14f};
   const uint32_t normal = (magnitude.u - 0x3c000000 + 0x7ffff + (magnitude.u >> 20 & 1)) >> 20;
@@ -305,6 +382,8 @@ static inline tc_float8_e4m3fn tc_float8_e4m3fn_from_float32(float x) {
   narrow = magnitude.f <= 464.0f ? narrow : 0x7f;
   return narrow | (bits.u >> 24 & 0x80);
 }
+
+//= tc_float8_e4m3fn_from_float64
 static inline tc_float8_e4m3fn tc_float8_e4m3fn_from_float64(double x) {
   return tc_float8_e4m3fn_from_float32(tc_round_to_odd(x));
 }

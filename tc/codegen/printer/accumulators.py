@@ -54,13 +54,13 @@ class AccumulatorPrinter:
         loaded = expressions.load(target, layout.type)
         if partial.always_runs and lanes is None and total is None:
             stored = line("{} = {};", target, expressions.store(named(name), layout.type))
-            return line("{} {} = {};", type, named(name), loaded), stored
+            return line("{} {} = {};", type, named(name), loaded).declaring(named(name)), stored
         neutral = literal_fragment(neutral_element(partial.reduction, layout.type), dialect)
         declared, combined = self._variable(name, type, neutral, lanes), Printed(())
         result, computed = name, computation_type(layout.type)
         if total is not None:
             names = TotalNames(name)
-            declared += names.counters(self.loop, total)
+            declared += names.counters(self.loop, total, dialect)
         if total is not None and total.wide:
             folded = any(folds_in(self.loop, partial.body.name))
             result, computed, lanes = names.total, ScalarType.FLOAT64, lanes_of_total(found, folded)
@@ -72,19 +72,19 @@ class AccumulatorPrinter:
         if lanes is not None:
             combined += self._lanes_combined(partial.reduction, result, computed, lanes)
         own_result = named(result) if lanes is None else element(result, Fragment("0"))
-        value = expressions.combine(partial.reduction, loaded, own_result, computed)
-        stored = line("{} = {};", target, expressions.store(value, layout.type))
+        stored = line("{}", expressions.reduced(partial.reduction, target, own_result, layout.type, computed))
         if partial.always_runs:
             return declared, combined + stored
         reached = named(reached_name(partial, found))
-        return declared + line("int32_t {} = 0;", reached), combined + stored.braced(filled("if ({})", reached))
+        declared += line("{} {} = 0;", dialect.values[ScalarType.INT32], reached).declaring(reached)
+        return declared, combined + stored.braced(filled("if ({})", reached))
 
     def _variable(self, name: str, type: str, value: Fragment | None, lanes: int | None) -> Printed:
         """The declaration of a variable, or of one for every lane; ``value``: what it begins with."""
         if lanes is None:
             begin = filled(" = {}", value) if value is not None else ""
-            return line("{} {}{};", type, named(name), begin)
-        declared = line("{} {}[{}] __attribute__((aligned(64)));", type, named(name), lanes)
+            return line("{} {}{};", type, named(name), begin).declaring(named(name))
+        declared = line("{} {}[{}] __attribute__((aligned(64)));", type, named(name), lanes).declaring(named(name))
         if value is None:
             return declared
         return declared + in_lanes(self.context.dialect, lanes, line("{} = {};", element(name, LANE), value))

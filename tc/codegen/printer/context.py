@@ -10,10 +10,11 @@ from tc.base.frozen import frozen
 from tc.base.remembered import Remembered
 from tc.base.types import ScalarType
 from tc.codegen.index.indices import index_fragment, require_fit
+from tc.codegen.index.launch_offsets import LaunchOffsets
 from tc.codegen.index.shared_offsets import SharedOffsets
 from tc.codegen.printer.expressions import ExpressionPrinter, Site
 from tc.codegen.printer.launch import Launch
-from tc.codegen.printer.printed import NO_FACTS, Facts, Printed
+from tc.codegen.printer.printed import NO_FACTS, Facts, Printed, side_by_side
 from tc.codegen.printer.routines import Parameter
 from tc.codegen.text.dialect import Dialect
 from tc.codegen.text.fragment import Fragment, named
@@ -70,7 +71,8 @@ class Scope:
 
     ``variables``: what loop iterators and symbolic sizes are in the text.  ``parallel``: this runs inside a
     parallel loop.  ``accumulation``: the accumulator that the instances below reduce into; ``lane``: the lane in which
-    they do.  ``offsets``: what the lanes of a register tile share.  ``launch``: the grid that runs this.  ``stack``,
+    they do.  ``offsets``: what the lanes of a register tile share; ``fixed``: what all accesses of a kernel
+    share.  ``launch``: the grid that runs this.  ``stack``,
     ``scratch``: bytes of the thread's stack and scratch memory that buffers around the node take.  ``totals``: those of
     buffers, by the statement that adds to them.  ``placed``: statements of which is known where they write.
     ``functions``, ``exchanges``: how many of them were printed before.
@@ -83,6 +85,7 @@ class Scope:
     accumulation: Accumulation | None = None
     lane: IndexExpression = _FIRST_LANE
     offsets: SharedOffsets | None = None
+    fixed: LaunchOffsets | None = None
     launch: Launch | None = None
     stack: int = 0
     scratch: int = 0
@@ -112,13 +115,12 @@ class Scope:
 
 def one_after_another(parts: Iterable[Part], scope: Scope, printing: Callable[[Part, Scope], Printed]) -> Printed:
     """All parts, each in the scope behind those before it."""
-    lines: list[str] = []
+    found: list[Printed] = []
     facts = NO_FACTS
     for part in parts:
-        printed = printing(part, scope.behind(facts))
-        lines += printed.lines
-        facts |= printed.facts
-    return Printed(lines, facts)
+        found.append(printing(part, scope.behind(facts)))
+        facts |= found[-1].facts
+    return side_by_side(found)
 
 
 @frozen
@@ -128,7 +130,7 @@ class Context:
     ``parameters``: those that its functions may have.  ``vector_bytes``: of a vector register, 0 without.
     ``bodies``: by the name of the statement.  ``layouts``: by tensor.  ``promoted``: the buffers that allocations
     bring; ``streamed``: those whose content goes to a result with non-temporal stores.  ``barriers``: in the order of
-    their numbers.
+    their numbers.  ``scalars``: the buffers that are variables of a thread.
     """
 
     program: LoopProgram
@@ -142,6 +144,7 @@ class Context:
     promoted: frozenset[str]
     streamed: frozenset[str]
     barriers: tuple[str, ...]
+    scalars: frozenset[str]
 
     def storage(self, type: ScalarType) -> Fragment:
         """The type of an element in memory."""
@@ -168,7 +171,7 @@ class Context:
         body = self.bodies[instance.statement]
         arguments = dict(zip(body.iterators, instance.arguments, strict=True))
         name = instance.gathers_for or body.name if isinstance(instance, Copy) else body.name
-        return Site(name, arguments, scope.variables, scope.offsets, scope.ranges)
+        return Site(name, arguments, scope.variables, scope.offsets, scope.ranges, scope.fixed)
 
 
 def context_of(
@@ -177,13 +180,17 @@ def context_of(
     """The context of a program's kernel."""
     layouts = {buffer.name: buffer.layout for buffer in (*program.buffers, *program.temporaries, *program.promoted)}
     bodies = {body.name: body for body in program.bodies}
+    # Of loops with pointers to elements of one iteration, compilers of processors make no lanes.
+    scalars = frozenset(
+        buffer.name for buffer in program.promoted if dialect.grids and not buffer.shared and buffer.layout.span == 1
+    )
     return Context(
         program=program,
         names=names,
         parameters=parameters,
         dialect=dialect,
         vector_bytes=vector_bytes,
-        expressions=ExpressionPrinter(names, layouts, program.sizes, program.checked, dialect),
+        expressions=ExpressionPrinter(names, layouts, program.sizes, program.checked, dialect, scalars),
         bodies=bodies,
         layouts=layouts,
         promoted=frozenset(buffer.name for buffer in program.promoted),
@@ -194,6 +201,7 @@ def context_of(
             if isinstance(value := bodies[leaf.statement].value, Read)
         ),
         barriers=tuple(sorted(barriers(program.root))),
+        scalars=scalars,
     )
 
 

@@ -118,7 +118,7 @@ def _piece(printer: TreePrinter, loop: Loop, scope: Scope) -> Printed | None:
     whole = line(template, to=to, source=from_, bytes=bytes)
     if context.dialect.watches:  # which looks at every element
         whole += printed
-    aligned = filled("((uintptr_t){} & {}) == 0", context.pointer(value.tensor), bytes - 1)
+    aligned = filled("(({}){} & {}) == 0", named("uintptr_t"), context.pointer(value.tensor), bytes - 1)
     copied_whole = whole.braced(filled("if ({})", aligned)).between([comment(body.name)])
     return copied_whole + printed.braced(ELSE)
 

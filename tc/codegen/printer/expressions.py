@@ -15,9 +15,11 @@ from tc.base.frozen import frozen
 from tc.base.remembered import Remembered
 from tc.base.types import Kind, ScalarType, computation_type
 from tc.codegen.index.indices import index_fragment, index_literal, require_fit
+from tc.codegen.index.launch_offsets import LaunchOffsets
 from tc.codegen.index.offset_texts import OffsetTexts
 from tc.codegen.index.shared_offsets import SharedOffsets
 from tc.codegen.index.words import side_by_side
+from tc.codegen.text.conversions import converted, loaded, narrowed
 from tc.codegen.text.dialect import Dialect
 from tc.codegen.text.fragment import Fragment, call, cast, conditional, element, filled, infix, listed, named, prefix
 from tc.codegen.text.functions import function_name
@@ -56,14 +58,16 @@ _ARITHMETIC: Final = (BinaryOperator.ADD, BinaryOperator.SUBTRACT, BinaryOperato
 # Arithmetic on truth values is that of NumPy, and that of integers converted back: whatever is not 0 is true.
 _BITWISE: Final = {BinaryOperator.ADD: "|", BinaryOperator.SUBTRACT: "^", BinaryOperator.MULTIPLY: "&"}
 _COMBINE: Final = {Reduction.ADD: BinaryOperator.ADD, Reduction.MULTIPLY: BinaryOperator.MULTIPLY}
+# By the bytes of the signed ones that may overflow.
+_UNSIGNED: Final = {4: ScalarType.UINT32, 8: ScalarType.UINT64}
 
 
 @frozen
 class Site:
     """Where a statement is printed: the values of its iterators there, in terms of ``variables``, which have texts.
 
-    ``offsets``: of elements, as far as statements around it have them, too; None where each has its own.  ``ranges``:
-    of the variables.
+    ``offsets``: of elements, as far as statements around it have them, too; None where each has its own.  ``fixed``:
+    those that the whole kernel has.  ``ranges``: of the variables.
     """
 
     statement: str
@@ -71,19 +75,30 @@ class Site:
     variables: Mapping[str, Fragment]
     offsets: SharedOffsets | None = None
     ranges: Ranges = field(default_factory=dict)
+    fixed: LaunchOffsets | None = None
 
 
 class ExpressionPrinter:
-    """Prints the expressions of one kernel, and numbers the checks of its gathers as it meets them."""
+    """Prints the expressions of one kernel, and numbers the checks of its gathers as it meets them.
+
+    ``scalars``: the tensors of one element that are variables.
+    """
 
     def __init__(
-        self, names: Names, layouts: Mapping[str, Layout], sizes: Sizes, checked: bool, dialect: Dialect
+        self,
+        names: Names,
+        layouts: Mapping[str, Layout],
+        sizes: Sizes,
+        checked: bool,
+        dialect: Dialect,
+        scalars: frozenset[str] = frozenset(),
     ) -> None:
         self._names = names
         self._layouts = layouts
         self._sizes = sizes
         self._checked = checked
         self._dialect = dialect
+        self._scalars = scalars
         self._checks: dict[Check, int] = {}
         self._forms: Final = Forms()
         self._elements: Final = Remembered[Fragment]()
@@ -116,7 +131,7 @@ class ExpressionPrinter:
             case Select(condition, then, otherwise):
                 return conditional(*(self.value(part, site) for part in (condition, then, otherwise)))
             case Cast(operand, type):
-                return self._convert(self.value(operand, site), operand.type, type)
+                return converted(self.value(operand, site), operand.type, type, self._dialect)
             case Call(function, arguments, type):
                 name = function_name(function, type, self._dialect.library)
                 if word := side_by_side(expression, lambda own: self.offset(own.tensor, own.subscripts, site)):
@@ -180,21 +195,17 @@ class ExpressionPrinter:
 
     def load(self, location: Fragment, type: ScalarType) -> Fragment:
         """The value of an element in memory."""
-        if type is ScalarType.BOOL:
-            return infix("!=", location, Fragment("0"))
-        if type.is_half:
-            return call(f"tc_float32_from_{type}", location)
-        return location
+        return loaded(location, type)
 
     def stored(self, value: Expression, type: ScalarType, site: Site) -> Fragment:
         """A value in the form that is kept in memory."""
         if type.is_half and value.type is type and isinstance(value, Cast):
-            return self._narrow(self.value(value.operand, site), value.operand.type, type)
+            return narrowed(self.value(value.operand, site), value.operand.type, type, self._dialect)
         return self.store(self.value(value, site), type)
 
     def store(self, value: Fragment, type: ScalarType) -> Fragment:
         """A computed value in the form that is kept in memory."""
-        return self._narrow(value, ScalarType.FLOAT32, type) if type.is_half else value
+        return narrowed(value, ScalarType.FLOAT32, type, self._dialect) if type.is_half else value
 
     def combine(self, reduction: Reduction, left: Fragment, right: Fragment, type: ScalarType) -> Fragment:
         """``left reduction right`` for operands of a type."""
@@ -210,12 +221,21 @@ class ExpressionPrinter:
         """What combines a value into an element of memory in one step."""
         return call(f"tc_atomic_{reduction.name.lower()}_{type}", prefix("&", location), value)
 
-    def compound(self, reduction: Reduction, type: ScalarType) -> str | None:
-        """The operator that reduces into a variable of a type as ``combine`` does; None if there is none."""
+    def reduced(
+        self,
+        reduction: Reduction,
+        target: Fragment,
+        value: Fragment,
+        type: ScalarType,
+        computed: ScalarType | None = None,
+    ) -> Fragment:
+        """What combines a value into an element of a type; ``computed``: the type in which that is done, if another."""
+        computed = computed or type
         operator = _COMBINE.get(reduction)
-        if operator is None or type.is_half or not self._is_exact(type):
-            return None
-        return f"{operator.value}="
+        if operator is not None and not type.is_half and self._is_exact(type):
+            return filled("{} {}= {};", target, operator.value, value)
+        combined = self.combine(reduction, self.load(target, type), value, computed)
+        return filled("{} = {};", target, self.store(combined, type))
 
     # --- reads
 
@@ -282,10 +302,19 @@ class ExpressionPrinter:
         self, tensor: str, subscripts: Sequence[Expression], indices: Mapping[int, Fragment], site: Site
     ) -> Fragment:
         """The element in memory; ``indices``: the subscripts that depend on data, by dimension."""
+        if tensor in self._scalars:
+            return named(self._names.tensors[tensor])
         if indices:
             return self._element_at(tensor, subscripts, indices, site)
         names = self._iterators.of((subscripts,), lambda: tuple(iterators_in(subscripts)))
-        where = (subscripts, site.variables, site.ranges, site.offsets, *(site.arguments[name] for name in names))
+        where = (
+            subscripts,
+            site.variables,
+            site.ranges,
+            site.offsets,
+            site.fixed,
+            *(site.arguments[name] for name in names),
+        )
         return self._elements.of((tensor, *where), lambda: self._element_at(tensor, subscripts, indices, site))
 
     def _element_at(
@@ -340,6 +369,9 @@ class ExpressionPrinter:
         return infix("+", checked, first) if inside.start else checked
 
     def _index(self, form: LinearForm, site: Site) -> Fragment:
+        fixed = None if site.fixed is None else site.fixed.text(form, site.variables, site.ranges)
+        if fixed is not None:
+            return fixed
         shared = None if site.offsets is None else site.offsets.name(form)
         if shared is None:
             return self._texts(site).text(form)
@@ -403,7 +435,7 @@ class ExpressionPrinter:
 
     def _unsigned(self, operand: Fragment, type: ScalarType) -> Fragment:
         """The operand in a type that wraps around, where its own does not."""
-        return cast(f"uint{8 * type.itemsize}_t", operand) if self._overflows(type) else operand
+        return cast(self._dialect.values[_UNSIGNED[type.itemsize]], operand) if self._overflows(type) else operand
 
     def _divide(self, operator: BinaryOperator, left: Fragment, right: Fragment, divisor: Expression) -> Fragment:
         type = computation_type(divisor.type)
@@ -417,28 +449,6 @@ class ExpressionPrinter:
             return result if _has_own_arithmetic(type) else cast(self._dialect.values[type], result)
         name = "divide" if operator is BinaryOperator.DIVIDE else "remainder"
         return call(f"tc_{name}_{type}", left, right)
-
-    # --- conversions
-
-    def _convert(self, value: Fragment, source: ScalarType, target: ScalarType) -> Fragment:
-        if target is ScalarType.BOOL:
-            return value if source is ScalarType.BOOL else infix("!=", value, Fragment("0"))
-        if target.is_half:
-            return self.load(self._narrow(value, source, target), target)
-        source = computation_type(source)
-        if source is target:
-            return value
-        if source.is_floating and target.is_integer:
-            return call(f"tc_{target}_from_{source}", value)
-        return cast(self._dialect.values[target], value)
-
-    def _narrow(self, value: Fragment, source: ScalarType, target: ScalarType) -> Fragment:
-        """A value of type ``source`` rounded once, to the nearest half."""
-        source = computation_type(source)
-        if source.is_floating:
-            return call(f"tc_{target}_from_{source}", value)
-        exact = ScalarType.FLOAT32 if source.itemsize < 4 else ScalarType.FLOAT64
-        return call(f"tc_{target}_from_{exact}", cast(self._dialect.values[exact], value))
 
 
 def _is_integer_literal(expression: Expression) -> TypeGuard[Literal]:

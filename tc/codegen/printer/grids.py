@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from importlib.resources import files
-from typing import Final
 
 from tc.base.grid import Steps
 from tc.codegen.printer.context import Scope, context_of, one_after_another
@@ -24,22 +22,14 @@ from tc.codegen.text.dialect import CUDA, OPENCL, Dialect
 from tc.codegen.text.names import names_of
 from tc.polyhedral.analysis.ranges import size_ranges
 from tc.polyhedral.generate.sink_guards import sink_guards
-from tc.polyhedral.ir.loops import Barrier, Block, IndexLiteral, Loop, LoopKind, LoopProgram, LoopTree, leaves
+from tc.polyhedral.ir.loops import Block, IndexLiteral, Loop, LoopKind, LoopProgram, LoopTree
 from tc.polyhedral.proof.verify_sunk_guards import prove_sunk_guards
-
-# A function that brings a header of its own.
-_COPIES_PIECES: Final = "tc_copy_piece"
 
 
 def cuda_source(program: LoopProgram) -> KernelSource:
     """C++20 for NVRTC's ``-default-device``, to be compiled without any option that gives up IEEE values."""
     program = in_blocks(program)
-    headers = ("cuda.h", "async_copy.h") if _copies_asynchronously(program) else ("cuda.h",)
-    return with_narrow_indices(lambda dialect: _source(program, dialect, headers), CUDA)
-
-
-def _copies_asynchronously(program: LoopProgram) -> bool:
-    return any(isinstance(leaf, Barrier) and leaf.pending is not None for leaf in leaves(program.root))
+    return with_narrow_indices(lambda dialect: _source(program, dialect), CUDA)
 
 
 def opencl_source(program: LoopProgram) -> KernelSource:
@@ -52,20 +42,17 @@ def opencl_source(program: LoopProgram) -> KernelSource:
         root = sink_guards(program.root, size_ranges(program.sizes))
         prove_sunk_guards(program, root)
         program = replace(program, root=root)
-    return with_narrow_indices(lambda dialect: _source(program, dialect, ("opencl.h",)), OPENCL)
+    return with_narrow_indices(lambda dialect: _source(program, dialect), OPENCL)
 
 
-def _source(program: LoopProgram, dialect: Dialect, headers: tuple[str, ...]) -> KernelSource:
+def _source(program: LoopProgram, dialect: Dialect) -> KernelSource:
     names = names_of(program)
     # Every temporary is an argument of its own.
     offsets = {buffer.name: 0 for buffer in program.temporaries}
     context = context_of(program, names, parameters_of(program, names, offsets, dialect), dialect, 0)
     printer = KernelPrinter(context)
     facts = _launched(printer, program.root, scope_of(program, names, dialect)).facts
-    if any(_COPIES_PIECES in function.facts.names for function in facts.functions):
-        headers = tuple(dict.fromkeys((*headers, "async_copy.h", "copy_piece.h")))
-    declared = [files("tc.codegen.prelude").joinpath(name).read_text(encoding="utf-8").strip() for name in headers]
-    text = "\n\n".join(part for part in (heading(program), *declared, *defined(facts.functions)) if part)
+    text = "\n\n".join(part for part in (heading(program), *defined(facts.functions, dialect)) if part)
     memory = sum(buffer.layout.span * buffer.layout.type.itemsize for buffer in program.temporaries)
     return KernelSource(text, context.expressions.checks, memory, facts.scratch_bytes, facts.grids, facts.steps)
 

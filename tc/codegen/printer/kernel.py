@@ -20,10 +20,10 @@ from tc.codegen.printer.registers import RegisterPrinter
 from tc.codegen.printer.routines import SCRATCH, Parameter, finished, region, region_call, used
 from tc.codegen.printer.scatters import around, hoisted
 from tc.codegen.printer.statements import barrier, prefetch, statement
-from tc.codegen.printer.storage import own_storage, shared_storage
+from tc.codegen.printer.storage import own_storage
 from tc.codegen.printer.tile import NotVectorsError
 from tc.codegen.printer.totals import ArrayTotals, TotalNames, folds_in, folds_of_variables
-from tc.codegen.text.fragment import NO_NAMES, Fragment, filled, named
+from tc.codegen.text.fragment import NO_NAMES, Fragment, all_of, filled, named
 from tc.codegen.text.lines import braced
 from tc.codegen.text.names import loop_variable
 from tc.codegen.text.numerics import changes_in_lanes
@@ -44,8 +44,8 @@ from tc.polyhedral.ir.loops import (
     LoopKind,
     LoopTree,
     Prefetch,
-    Scheduled,
     Total,
+    conjuncts,
     leaves,
 )
 
@@ -64,15 +64,12 @@ class KernelPrinter:
             case Block(children):
                 alone = sum(not isinstance(child, Prefetch) for child in children) == 1
                 return one_after_another(children, scope, lambda child, here: self._child(child, here, alone=alone))
-            case Guard(condition, then, otherwise):
-                printed = self.tree(then, scope.where(condition)).braced(
-                    filled("if ({})", self.context.index(condition, scope))
-                )
-                if otherwise is not None:
-                    printed += self.tree(otherwise, scope.behind(printed.facts)).braced(ELSE)
-                return printed
-            case Loop(kind=LoopKind.BLOCK | LoopKind.THREAD):
-                return launch(self, tree, scope) if scope.launch is None else mapped_loop(self, tree, scope)
+            case Guard(otherwise=otherwise) if otherwise is not None:
+                return self._branches(tree, otherwise, scope)
+            case Loop(kind=LoopKind.BLOCK | LoopKind.THREAD) if scope.launch is None:
+                return launch(self, tree, scope)
+            case Guard() | Loop(kind=LoopKind.BLOCK | LoopKind.THREAD):
+                return self._conditional(tree, scope)
             case Loop(kind=LoopKind.PARALLEL) if not scope.parallel:
                 return self._parallel_loop(tree, scope)
             case Loop(kind=LoopKind.LAUNCH):
@@ -94,21 +91,50 @@ class KernelPrinter:
             case _:
                 assert_never(tree)
 
+    def _branches(self, guard: Guard, otherwise: LoopTree, scope: Scope) -> Printed:
+        test = filled("if ({})", self.context.index(guard.condition, scope))
+        printed = self.tree(guard.then, scope.where(guard.condition)).braced(test)
+        other = self.tree(otherwise, scope.behind(printed.facts))
+        if not isinstance(otherwise, Guard):
+            return printed + other.braced(ELSE)
+        return printed + Printed([f"{ELSE} {other.lines[0]}", *other.lines[1:]], other.facts)
+
+    def _conditional(self, tree: LoopTree, scope: Scope) -> Printed:
+        """What runs where all conditions hold that stand around it, one inside of the other."""
+        conditions: list[Fragment] = []
+        while True:
+            match tree:
+                case Block((alone,)):
+                    tree = alone
+                case Guard(condition, then, None):
+                    conditions += (self.context.index(own, scope) for own in conjuncts(condition))
+                    tree, scope = then, scope.where(condition)
+                case Loop(kind=LoopKind.BLOCK | LoopKind.THREAD):
+                    found, scope = mapped_loop(tree, scope)
+                    conditions += (self.context.index(own, scope) for own in found)
+                    tree = tree.body
+                case _:
+                    break
+        printed = self.tree(tree, scope)
+        return printed.braced(filled("if ({})", all_of(conditions))) if conditions else printed
+
     def _child(self, child: LoopTree, scope: Scope, *, alone: bool) -> Printed:
         printed = self.tree(child, scope)
-        return printed.braced() if isinstance(child, Scheduled) and not alone else printed
+        # Where arrays are on a stack, they share it with those of others that are not needed at the same time.
+        stacked = isinstance(child, Allocation) and not child.buffer.shared and self.context.dialect.grids is None
+        return printed.braced() if stacked and not alone else printed
 
     def _allocation(self, buffer: Buffer, body: LoopTree, scope: Scope) -> Printed:
         if buffer.shared:
             assert scope.launch is not None, "blocks share memory in a grid only"
-            return (shared_storage(self.context, buffer, scope.launch) + self.tree(body, scope)).braced()
+            return self.tree(body, scope)
         if buffer.name not in self.context.streamed:
             try:
                 return RegisterPrinter(self, buffer).print(body, scope).braced()
             except NotVectorsError:
                 pass
         declared, inside = own_storage(self.context, buffer, scope)
-        return (declared + self.tree(body, inside)).braced()
+        return declared + self.tree(body, inside)
 
     # --- loops
 
@@ -130,7 +156,7 @@ class KernelPrinter:
         ):
             return self._loop(loop, scope)
         before, behind = AccumulatorPrinter(self.context, loop, found).around(scope)
-        return (before + self._loop(loop, replace(scope, accumulation=found)) + behind).braced()
+        return before + self._loop(loop, replace(scope, accumulation=found)) + behind
 
     def _loop(self, loop: Loop, scope: Scope) -> Printed:
         own = {total.statement: total for total in loop.totals if total.buffer is not None}
@@ -149,7 +175,8 @@ class KernelPrinter:
     def _array_totals(self, total: Total) -> ArrayTotals:
         assert total.buffer is not None
         names = TotalNames(str(self.context.pointer(total.buffer)))
-        return ArrayTotals(self.context.dialect, total, names, self.context.layouts[total.buffer].span)
+        span, scalar = self.context.layouts[total.buffer].span, total.buffer in self.context.scalars
+        return ArrayTotals(self.context.dialect, total, names, span, scalar)
 
     def loop(self, loop: Loop, scope: Scope, body: Printed) -> Printed:
         """A loop around what was printed in ``scope.inside(loop)``."""

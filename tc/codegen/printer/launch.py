@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -12,7 +11,7 @@ from tc.base.grid import MOST_BLOCKS
 from tc.codegen.printer.placement import shared_places
 from tc.polyhedral.analysis.ranges import Ranges
 from tc.polyhedral.execution.launch_sizes import launch_sizes
-from tc.polyhedral.ir.loops import LoopKind, LoopTree
+from tc.polyhedral.ir.loops import Buffer, LoopKind, LoopTree
 
 # Dimensions of grids and blocks, as everybody calls them: neighbouring threads differ in x.
 AXES: Final = "xyz"
@@ -43,13 +42,13 @@ class Coordinate:
 class Launch:
     """Blocks of a grid and threads of a block, outermost loop first, and how many of these loops stand around.
 
-    A grid of more dimensions than the hardware has lies along its first one.  ``shared_places``: by buffer, where it
-    begins in the ``shared_bytes`` that the threads of a block share.
+    A grid of more dimensions than the hardware has lies along its first one.  ``shared``: the buffers
+    that the threads of a block share, and where each begins in the ``shared_bytes`` of them.
     """
 
     grid: tuple[int, ...]
     block: tuple[int, ...]
-    shared_places: Mapping[str, int]
+    shared: tuple[tuple[Buffer, int], ...]
     shared_bytes: int
     blocks_around: int = 0
     threads_around: int = 0

@@ -8,8 +8,9 @@ from functools import partial, reduce
 from typing import Final
 
 from tc.base.frozen import frozen
-from tc.base.grid import Argument, GridKernel, Place
+from tc.base.grid import STATIC_SHARED, Argument, GridKernel, Place
 from tc.base.types import ScalarType
+from tc.codegen.index.launch_offsets import LaunchOffsets
 from tc.codegen.printer.context import Context, Scope, TreePrinter
 from tc.codegen.printer.launch import AXES, Launch, launch_of
 from tc.codegen.printer.printed import ALIGNED, ELSE, Facts, Printed, line, together
@@ -19,7 +20,7 @@ from tc.codegen.text.fragment import NO_NAMES, Fragment, call, filled, infix, na
 from tc.codegen.text.lines import braced
 from tc.codegen.text.names import loop_variable
 from tc.language.program.guards import guarded_reads
-from tc.polyhedral.analysis.ranges import Ranges, range_of
+from tc.polyhedral.analysis.ranges import Range, Ranges, range_of
 from tc.polyhedral.generate.thread_orders import thread_order
 from tc.polyhedral.ir.loops import (
     Barrier,
@@ -57,7 +58,12 @@ def launch(printer: TreePrinter, tree: LoopTree, scope: Scope) -> Printed:
     context = printer.context
     launched = launch_of(tree, scope.ranges)
     order = _order(context, tree, launched)
-    body = finished(printer.tree(tree, replace(scope, launch=launched)), context.dialect)
+    fixed = LaunchOffsets({c.variable: Range(0, c.extent - 1) for c in launched.coordinates}, context.dialect)
+    body = finished(printer.tree(tree, replace(scope, launch=launched, fixed=fixed)), context.dialect)
+    offsets = (line("const {} {} = {};", context.dialect.index, named(name), sum) for name, sum in fixed.computed())
+    shared, body = together(_shared(context, launched)), together((*offsets, body))
+    if context.dialect.grids is None:
+        body = shared + body
     index = named(context.dialect.index)
     around = (
         Parameter(index, "", loop_variable(depth), "", Argument(Place.STEP, depth)) for depth in range(scope.depth)
@@ -69,7 +75,12 @@ def launch(printer: TreePrinter, tree: LoopTree, scope: Scope) -> Printed:
         if p != SCRATCH
     )
     label = f"tc_kernel_{scope.functions + len(body.facts.functions)}"
-    kernel = _Kernel(label, context.dialect, launched, captured, body, order)
+    buffers = (
+        Parameter(filled("{} *", context.storage(own.layout.type)), "", name, name)
+        for own, _ in launched.shared
+        for name in (context.names.tensors[own.name],)
+    )
+    kernel = _Kernel(label, context.dialect, launched, captured, body, shared, tuple(buffers), order)
     if context.dialect.grids is not None:
         own = _grid_kernel(kernel, context.dialect.grids, context.program.resident)
     elif TEAM.name in body.facts.names:
@@ -83,7 +94,8 @@ def launch(printer: TreePrinter, tree: LoopTree, scope: Scope) -> Printed:
 class _Kernel:
     """What one thread does: ``body``, which mentions the parameters ``captured``.
 
-    ``order``: of the threads of a block; None: as the hardware numbers them.
+    ``shared``: declares the ``buffers`` that the threads of a block share, where the body does not.  ``order``: of the
+    threads of a block; None: as the hardware numbers them.
     """
 
     label: str
@@ -91,6 +103,8 @@ class _Kernel:
     launch: Launch
     captured: tuple[Parameter, ...]
     body: Printed
+    shared: Printed
+    buffers: tuple[Parameter, ...]
     order: ThreadOrder | None = None
 
 
@@ -157,10 +171,9 @@ def _grid_kernel(kernel: _Kernel, words: GridWords, resident: int) -> Printed:
         value = c.value(word.format(axis=AXES[c.axis], number=c.axis)) if digits is None else _sum(digits)
         if c.variable in kernel.body.facts.names:
             begin.append(line("const {} {} = {};", kernel.dialect.index, named(c.variable), value))
-    if grid.shared_bytes:
-        begin.append(Printed([_shared(words, grid)]))
+    begin.append(kernel.shared)
     x, y, z = grid.block
-    versions, body = _in_versions(kernel, grid)
+    versions, body = _in_versions(kernel)
     resident = max(resident, _resident(kernel.body.facts.partial_sums, grid.threads))
     header = words.kernel.format(threads=grid.threads, x=x, y=y, z=z, resident=resident)
     function = routine(kernel.label, captured, together((*begin, body)), replace(kernel.dialect, routine=header))
@@ -171,7 +184,7 @@ def _grid_kernel(kernel: _Kernel, words: GridWords, resident: int) -> Printed:
 _VERSIONS: Final = "template <bool {}> static __forceinline__"
 
 
-def _in_versions(kernel: _Kernel, grid: GridKernel) -> tuple[tuple[Printed, ...], Printed]:
+def _in_versions(kernel: _Kernel) -> tuple[tuple[Printed, ...], Printed]:
     """The function that a kernel calls where something depends on how tensors are aligned, and what the kernel does.
 
     What is copied in vectors in loops would ask there again and again.
@@ -180,14 +193,14 @@ def _in_versions(kernel: _Kernel, grid: GridKernel) -> tuple[tuple[Printed, ...]
     if not aligned:
         return (), kernel.body
     dialect, index = kernel.dialect, named(kernel.dialect.index)
-    shared = (Parameter(Fragment("char *"), "", "shared", "shared"),) if grid.shared_bytes else ()
     places = (Parameter(index, "", c.variable, c.variable) for c in kernel.launch.coordinates)
-    parameters = (*kernel.captured, *shared, *used(places, kernel.body))
+    parameters = (*kernel.captured, *used((*kernel.buffers, *places), kernel.body))
     label = f"{kernel.label}_run"
     function = routine(label, parameters, kernel.body, replace(dialect, routine=_VERSIONS.format(ALIGNED)))
     bytes = max(own for _, own in aligned)
     every = reduce(
-        partial(infix, "|"), (filled("(uintptr_t){}", named(name)) for name in sorted({n for n, _ in aligned}))
+        partial(infix, "|"),
+        (filled("({}){}", named("uintptr_t"), named(name)) for name in sorted({n for n, _ in aligned})),
     )
     calls = [line("{}<{}>({});", named(label), version, passed(parameters)) for version in ("true", "false")]
     whole = calls[0].braced(filled("if ((({}) & {}) == 0)", every, bytes - 1))
@@ -225,11 +238,21 @@ def _resident(partial_sums: int, threads: int) -> int:
     return min(max(1, _REGISTERS // (threads * (partial_sums + _OTHER_REGISTERS))), _MOST_RESIDENT)
 
 
-def _shared(words: GridWords, grid: GridKernel) -> str:
-    """The declaration of the memory that the threads of a block share."""
-    if words.dynamic_shared is not None and grid.dynamic_bytes:
-        return words.dynamic_shared
-    return words.shared.format(bytes=grid.shared_bytes)
+def _shared(context: Context, launched: Launch) -> Iterator[Printed]:
+    """The declarations of the buffers that the threads of a block share.
+
+    In the emulator, and on CUDA where the launch says how much memory there is, they lie in it one after the other.
+    """
+    words = context.dialect.grids
+    arrays = words is not None and (words.dynamic_shared is None or launched.shared_bytes <= STATIC_SHARED)
+    if words is not None and words.dynamic_shared is not None and launched.shared and not arrays:
+        yield Printed([words.dynamic_shared])
+    for buffer, place in launched.shared:
+        type, name = context.storage(buffer.layout.type), context.pointer(buffer.name)
+        if words is not None and arrays:
+            yield line(words.shared, type=type, name=name, count=max(buffer.layout.span, 1))
+        else:
+            yield line("{0} *{1} = ({0} *)({2} + {3});", type, name, context.dialect.shared.filled(), place)
 
 
 def _launch_team(kernel: _Kernel) -> Printed:
@@ -257,8 +280,8 @@ def _launch_team(kernel: _Kernel) -> Printed:
     return together(lines).braced().with_facts(Facts((function,)))
 
 
-def mapped_loop(printer: TreePrinter, loop: Loop, scope: Scope) -> Printed:
-    """The body for the iteration that this block or thread is, if the loop has it."""
+def mapped_loop(loop: Loop, scope: Scope) -> tuple[tuple[IndexExpression, ...], Scope]:
+    """Whether the loop has the iteration that this block or thread is, and the scope of its body, which says which."""
     assert scope.launch is not None
     variable, extent = scope.launch.variable(loop.kind), scope.launch.extent(loop.kind)
     inner = replace(
@@ -267,10 +290,7 @@ def mapped_loop(printer: TreePrinter, loop: Loop, scope: Scope) -> Printed:
         depth=scope.depth,
         launch=scope.launch.inside(loop.kind),
     )
-    printed = printer.tree(loop.body, inner)
-    for condition in reversed(list(_conditions(loop, extent, scope.ranges))):
-        printed = printed.braced(filled("if ({})", printer.context.index(condition, inner)))
-    return printed
+    return tuple(_conditions(loop, extent, scope.ranges)), inner
 
 
 def _conditions(loop: Loop, extent: int, ranges: Ranges) -> Iterator[IndexExpression]:

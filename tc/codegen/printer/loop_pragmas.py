@@ -10,7 +10,6 @@ from tc.codegen.printer.context import Context, Scope
 from tc.codegen.printer.expressions import FAULTED
 from tc.codegen.printer.printed import Facts, Printed, line
 from tc.codegen.text.fragment import Fragment, named
-from tc.codegen.text.functions import C_LIBRARY, function_name
 from tc.language.program.program import Reduction, reads_in
 from tc.polyhedral.analysis.access_boxes import trips
 from tc.polyhedral.analysis.accumulate import REACHED, Accumulation, accumulator_name
@@ -46,6 +45,8 @@ _UNROLL_LANES: Final = 2
 _UNROLLED_INSTANCES: Final = 256
 # Neighbours along memory that are read at once.
 _VECTOR: Final = 4
+# Reductions in lanes that are declared in ``numerics.h``.
+_LANES: Final = {Reduction.MINIMUM: "least", Reduction.MAXIMUM: "greatest"}
 
 
 def loop_pragmas(context: Context, loop: Loop, scope: Scope, body: Facts) -> Printed:
@@ -160,8 +161,8 @@ def _reduction_pragmas(context: Context, loop: Loop, found: Accumulation | None,
     if type is ScalarType.BOOL:
         return Printed(())
     operator = Fragment(partial.reduction.value)
-    if type.is_floating and partial.reduction in (Reduction.MINIMUM, Reduction.MAXIMUM):
-        operator = named(function_name(partial.reduction.value, type, C_LIBRARY))
+    if type.is_floating and partial.reduction in _LANES:
+        operator = named(f"tc_{_LANES[partial.reduction]}_{type}")
     kept = [(operator, accumulator_name(partial, found)), (Fragment("|"), REACHED), (Fragment("max"), FAULTED)]
     clauses = [clause.filled(operator=symbol, variable=named(name)) for symbol, name in kept if name in body.names]
     return line(" ".join(("{}", *("{}" for _ in clauses))), vector, *clauses)

@@ -26,18 +26,18 @@ def side_by_side(buffers: Iterable[Buffer]) -> tuple[dict[str, int], int]:
     return offsets, size
 
 
-def shared_places(tree: LoopTree) -> tuple[dict[str, int], int]:
-    """The offset in bytes of every buffer in a tree that the threads of a block share, by name, and the size of all.
+def shared_places(tree: LoopTree) -> tuple[tuple[tuple[Buffer, int], ...], int]:
+    """The buffers in a tree that the threads of a block share, with the offset in bytes of each, and the size of all.
 
     Proofs know buffers by their names: two of them must not have bytes in common, even one after the other.
     """
-    places: dict[str, int] = {}
+    places: dict[str, tuple[Buffer, int]] = {}
     size = 0
     for buffer in _shared(tree):
         if buffer.name not in places:
-            places[buffer.name] = size
+            places[buffer.name] = buffer, size
             size += aligned(max(buffer.layout.span, 1) * buffer.layout.type.itemsize)
-    return places, size
+    return tuple(places.values()), size
 
 
 def _shared(tree: LoopTree) -> Iterator[Buffer]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Final
 
 from tc.base.frozen import frozen
 from tc.base.grid import GridKernel, Steps
-from tc.codegen.text.fragment import NO_NAMES, Fragment, Template, filled
+from tc.codegen.text.fragment import NO_NAMES, Fragment, Template, filled, names_in
 from tc.codegen.text.lines import braced
 
 
@@ -21,8 +21,9 @@ class Facts:
     ``partial_sums``: those in registers of a thread whose totals are in memory.  ``exchanges``: places where lanes
     exchange values.  ``grids``: the kernels among the functions, in the order in which they run;
     ``steps``: of those that are launched several times.  ``aligned``: pointers to tensors, and the bytes to which these
-    are aligned in one version of the lines.  ``names``: those that the lines mention (see ``Fragment``); who prints one
-    with ``line`` need not list them.
+    are aligned in one version of the lines.  ``names``: those that the lines mention (see ``Fragment``); who prints a
+    line with ``line`` need not list them.  ``declared``: those that they declare for all that follows in the same
+    braces.
     """
 
     functions: tuple[Printed, ...] = ()
@@ -34,6 +35,7 @@ class Facts:
     steps: tuple[Steps, ...] = ()
     aligned: frozenset[tuple[str, int]] = frozenset()
     names: frozenset[str] = NO_NAMES
+    declared: frozenset[str] = NO_NAMES
 
     def __or__(self, other: Facts) -> Facts:
         """Those of lines that stand behind these."""
@@ -52,6 +54,7 @@ class Facts:
             (*self.steps, *(own.moved(len(self.grids)) for own in other.steps)),
             self.aligned | other.aligned,
             names,
+            self.declared | other.declared,
         )
 
 
@@ -79,9 +82,14 @@ class Printed:
 
     def braced(self, header: Fragment | None = None) -> Printed:
         """As a block, after a header if there is one."""
+        facts = replace(self.facts, declared=NO_NAMES) if self.facts.declared else self.facts
         if header is None:
-            return Printed(braced("", self.lines), self.facts)
-        return Printed(braced(header.text, self.lines), self.facts | naming(header.names))
+            return Printed(braced("", self.lines), facts)
+        return Printed(braced(header.text, self.lines), facts | naming(header.names))
+
+    def declaring(self, *variables: Fragment) -> Printed:
+        """The lines, which declare variables."""
+        return self.with_facts(Facts(declared=names_in(*variables)))
 
     def with_facts(self, facts: Facts) -> Printed:
         """The lines, which need more."""
@@ -105,3 +113,15 @@ def together(parts: Iterable[Printed]) -> Printed:
         lines += part.lines
         facts |= part.facts
     return Printed(lines, facts)
+
+
+def side_by_side(parts: Sequence[Printed]) -> Printed:
+    """All parts, one behind the other; what declares a name that another one mentions has braces of its own."""
+    if any(part.facts.declared for part in parts):
+        parts = [_apart(part, [other for other in parts if other is not part]) for part in parts]
+    return together(parts)
+
+
+def _apart(part: Printed, others: Iterable[Printed]) -> Printed:
+    declared = part.facts.declared
+    return part if all(declared.isdisjoint(other.facts.names) for other in others) else part.braced()

@@ -10,6 +10,7 @@ from typing import Final
 
 from tc.base.frozen import frozen
 from tc.base.grid import Argument
+from tc.base.types import ScalarType
 from tc.codegen.printer.expressions import FAULTED
 from tc.codegen.printer.printed import Printed, line, naming
 from tc.codegen.text.dialect import Dialect
@@ -18,6 +19,9 @@ from tc.codegen.text.lines import braced
 
 # Parameter lists longer than this stand on several lines.
 _WIDTH: Final = 120
+
+# Of the number of a fault.
+FAULT_TYPE: Final = ScalarType.INT32
 
 
 @frozen
@@ -78,7 +82,11 @@ def finished(printed: Printed, dialect: Dialect) -> Printed:
     if FAULTED not in names:
         return printed
     report = dialect.report.filled(faulted=named(FAULTED))
-    return line("int32_t {} = 0;", named(FAULTED)) + printed + line("if ({}) {}", named(FAULTED), report)
+    return (
+        line("{} {} = 0;", dialect.values[FAULT_TYPE], named(FAULTED))
+        + printed
+        + line("if ({}) {}", named(FAULTED), report)
+    )
 
 
 def routine(name: str, parameters: Iterable[Parameter], body: Printed, dialect: Dialect) -> Printed:

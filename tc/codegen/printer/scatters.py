@@ -13,6 +13,7 @@ from tc.codegen.printer.context import Context, Scope
 from tc.codegen.printer.expressions import FAULTED, Site
 from tc.codegen.printer.printed import Printed, line
 from tc.codegen.text.fragment import Fragment, call, infix, named, prefix
+from tc.language.program.program import INDEX_TYPE
 from tc.language.program.written_elements import index_read, scatters
 from tc.polyhedral.analysis.ranges import always_runs
 from tc.polyhedral.analysis.scattered import is_scatter, placing
@@ -65,7 +66,9 @@ def _placed(context: Context, body: StatementBody, site: Site, inner: Printed) -
         if not scatters(subscript):
             continue
         place, extent = named(_place(dimension)), expressions.extent(body.target, dimension, site)
-        declared += line("const int64_t {} = {};", place, expressions.value(subscript, site))
+        declared += line(
+            "const {} {} = {};", context.dialect.values[INDEX_TYPE], place, expressions.value(subscript, site)
+        )
         if context.program.checked:
             number = expressions.number(expressions.check(body.name, body.target, dimension))
             faulted = prefix("&", named(FAULTED))

@@ -17,7 +17,7 @@ from tc.codegen.printer.context import Scope, context_of
 from tc.codegen.printer.kernel import KernelPrinter
 from tc.codegen.printer.placement import side_by_side
 from tc.codegen.printer.printed import Printed, line, together
-from tc.codegen.printer.routines import RUNTIME, SCRATCH, Parameter, finished, routine, used
+from tc.codegen.printer.routines import FAULT_TYPE, RUNTIME, SCRATCH, Parameter, finished, routine, used
 from tc.codegen.text.dialect import EMULATOR, C, Dialect
 from tc.codegen.text.fragment import NO_NAMES, Fragment, cast, filled, named
 from tc.codegen.text.lines import braced
@@ -83,17 +83,17 @@ def c_source(program: LoopProgram, vector_bytes: int, dialect: Dialect = C) -> K
         heading(program),
         "\n".join(f"#include <{header}>" for header in _HEADERS),
         files("tc.codegen.prelude").joinpath("abi.h").read_text(encoding="utf-8").strip(),
-        *defined(functions),
+        *defined(functions, dialect),
     ]
     text = "\n\n".join(part for part in parts if part)
     return KernelSource(text, context.expressions.checks, shared_bytes, printed.facts.scratch_bytes)
 
 
-def defined(functions: Iterable[Printed]) -> tuple[str, str]:
+def defined(functions: Iterable[Printed], dialect: Dialect) -> tuple[str, str]:
     """The helpers that functions mention, and the functions."""
     functions = tuple(functions)
     names = NO_NAMES.union(*(function.facts.names for function in functions))
-    return prelude(names), "\n".join(line for function in functions for line in (*function.lines, ""))
+    return prelude(names, dialect.prelude), "\n".join(line for function in functions for line in (*function.lines, ""))
 
 
 def in_blocks(program: LoopProgram) -> LoopProgram:
@@ -158,7 +158,7 @@ def parameters_of(
     program: LoopProgram, names: Names, offsets: Mapping[str, int], dialect: Dialect
 ) -> tuple[Parameter, ...]:
     """The parameters of a kernel: its buffers, scalars and open sizes, and where faults are noted."""
-    number = filled("{}{} *", dialect.global_memory, named("int32_t"))
+    number = filled("{}{} *", dialect.global_memory, named(dialect.values[FAULT_TYPE]))
     fault = Parameter(number, "", "fault", "runtime->fault", Argument(Place.FAULT), source="runtime")
     scalars = (*program.scalars, *((name, INDEX_TYPE) for name, _ in program.sizes))
     shared = {b.name: f"(void *)(runtime->shared + {offsets[b.name]})" for b in program.temporaries}

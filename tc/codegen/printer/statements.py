@@ -103,8 +103,4 @@ def _assign(context: Context, target: Fragment, body: StatementBody, type: Scala
     value = expressions.value(body.value, site)
     if body.atomic:
         return line("{};", expressions.atomic(body.reduction, target, value, type))
-    operator = expressions.compound(body.reduction, type)
-    if operator is not None:
-        return line("{} {} {};", target, operator, value)
-    combined = expressions.combine(body.reduction, expressions.load(target, type), value, type)
-    return line("{} = {};", target, expressions.store(combined, type))
+    return line("{}", expressions.reduced(body.reduction, target, value, type))

@@ -56,11 +56,12 @@ class TotalNames:
         """Counts the partial sums that were not added yet."""
         return f"count_{self.total}"
 
-    def counters(self, loop: Loop, total: Total) -> Printed:
+    def counters(self, loop: Loop, total: Total, dialect: Dialect) -> Printed:
         """The declarations of what is counted while the loop runs."""
         counted = [self.runs] if any(f.every > 1 for f in folds_in(loop, total.statement)) else []
         counted += [self.count] if total.cascaded else []
-        return together(line("int32_t {} = 0;", named(name)) for name in counted)
+        type = dialect.values[ScalarType.INT32]
+        return together(line("{} {} = 0;", type, named(name)).declaring(named(name)) for name in counted)
 
     def now_and_then(self, fold: Fold, printed: Printed) -> Printed:
         """The lines of a fold, behind as many iterations as it says."""
@@ -156,24 +157,25 @@ def in_lanes(dialect: Dialect, lanes: int, printed: Printed) -> Printed:
 
 @frozen
 class ArrayTotals:
-    """Totals of all elements of an array, in the text of any dialect."""
+    """Totals of all elements of an array, in the text of any dialect; ``scalar``: of one that is a variable."""
 
     dialect: Dialect
     total: Total
     names: TotalNames
     span: int
+    scalar: bool
 
     def around(self, loop: Loop, printed: Printed) -> Printed:
         """The loop between what begins the totals and what brings them back."""
         dialect, names, total = self.dialect, self.names, self.total
         wide, narrow = dialect.values[ScalarType.FLOAT64], dialect.values[ScalarType.FLOAT32]
         type = wide if total.wide and not total.cascaded else narrow
-        declared = self._declared(type, names.total) + names.counters(loop, total)
-        part, whole = element(names.partial, _ELEMENT), element(names.total, _ELEMENT)
+        declared = self._declared(type, names.total) + names.counters(loop, total, dialect)
+        part, whole = self._element(names.partial), self._element(names.total)
         begin = self._each(line("{} = {};", whole, part) + line("{} = {};", part, ZERO))
         end = self._each(line("{} = {};", part, infix("+", whole, part)))
         if total.cascaded:
-            grand = element(names.grand, _ELEMENT)
+            grand = self._element(names.grand)
             declared += self._declared(wide, names.grand)
             begin += self._each_in_memory(line("{} = 0.0;", grand))
             end = self._each_in_memory(line("{} = {};", whole, infix("+", grand, whole))) + end
@@ -183,12 +185,12 @@ class ArrayTotals:
     def fold(self, fold: Fold) -> Printed:
         """What adds the partial sums to the totals, and begins them again."""
         names, in_memory = self.names, self.dialect.in_memory
-        part, whole = element(names.partial, _ELEMENT), element(names.total, _ELEMENT)
+        part, whole = self._element(names.partial), self._element(names.total)
         added = self._each(line("{} += {};", whole, part) + line("{} = {};", part, ZERO))
-        if self._in_memory and in_memory is not None:
+        if self._in_memory and in_memory is not None and not self.scalar:
             added += line(in_memory, array=named(names.total))
         if self.total.cascaded:
-            grand = element(names.grand, _ELEMENT)
+            grand = self._element(names.grand)
             grown = line("{} += {};", grand, whole) + line("{} = {};", whole, ZERO)
             added += names.when_full(self._each_in_memory(grown))
         return names.now_and_then(fold, added)
@@ -198,7 +200,12 @@ class ArrayTotals:
         """Whether the totals leave registers to the partial sums."""
         return self.total.cascaded or self.span > _MOST_IN_REGISTERS
 
+    def _element(self, name: str) -> Fragment:
+        return named(name) if self.scalar else element(name, _ELEMENT)
+
     def _declared(self, type: str, name: str) -> Printed:
+        if self.scalar:
+            return line("{} {};", type, named(name))
         return line("{} {}[{}] __attribute__((aligned({})));", type, named(name), self.span, _VECTOR_BYTES)
 
     def _each(self, printed: Printed) -> Printed:
@@ -210,6 +217,8 @@ class ArrayTotals:
         return self._loop(printed, 1)
 
     def _loop(self, printed: Printed, unrolled: int) -> Printed:
+        if self.scalar:
+            return printed
         dialect = self.dialect
         unroll = [dialect.unroll.format(count=unrolled)] if dialect.grids and dialect.unroll and self.span > 1 else []
         promised = [dialect.vector] if dialect.vector and self.span > 1 else unroll

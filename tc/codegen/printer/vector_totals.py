@@ -39,7 +39,7 @@ class VectorTotals:
         names, values = self._names, self._dialect.values
         wide, narrow = values[ScalarType.FLOAT64], values[ScalarType.FLOAT32]
         declared = self._declared(wide if self._wide else narrow, names.total)
-        declared += names.counters(self._loop, self.total)
+        declared += names.counters(self._loop, self.total, self._dialect)
         begin = Printed(()) if self._runs > 1 else self._each_place(self._begun)
         end = self._each_place(self._ended)
         if self.total.cascaded:

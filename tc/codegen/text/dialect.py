@@ -12,6 +12,7 @@ from tc.base.frozen import frozen
 from tc.base.types import ScalarType
 from tc.codegen.text.fragment import Template
 from tc.codegen.text.functions import C_LIBRARY, CUDA_LIBRARY, Library
+from tc.codegen.text.numerics import OF_C
 
 
 @frozen
@@ -20,9 +21,9 @@ class GridWords:
 
     ``kernel``: what stands before a kernel with ``{threads}`` threads, ``{x}``, ``{y}`` and ``{z}`` of them along the
     dimensions, of which ``{resident}`` blocks run on a multiprocessor at a time.  ``block``, ``thread``: the number of
-    this one along ``{axis}``, which is dimension ``{number}``.  ``shared``: the declaration of ``{bytes}`` that the
-    threads of a block share; ``dynamic_shared``: that of memory whose size the launch gives, where there is such.
-    ``global_memory``, ``shared_memory``: the qualifiers of pointers there.
+    this one along ``{axis}``, which is dimension ``{number}``.  ``shared``: the declaration of an
+    array ``{name}`` of ``{count}`` elements of a ``{type}`` that the threads of a block share; ``dynamic_shared``: of
+    memory whose size the launch gives, where there is such.  ``global_memory``: the qualifier of pointers to tensors.
     ``from_lowest``: pointers come in at the lowest address of a tensor, and not at the element whose subscripts are 0.
     """
 
@@ -32,7 +33,6 @@ class GridWords:
     shared: str
     dynamic_shared: str | None = None
     global_memory: str = ""
-    shared_memory: str = ""
     from_lowest: bool = False
 
 
@@ -65,7 +65,10 @@ class Dialect:
 
     ``in_memory``: the statement that forces ``{array}`` out of registers into memory.
 
-    ``library``: the functions that it brings.  ``grids``: of machines that run the blocks and threads of a kernel.
+    ``library``: the functions that it brings; ``prelude``: the header with helpers of its own.  ``extremes``: the
+    functions for the least and the greatest of two indices, where it brings such.
+
+    ``grids``: of machines that run the blocks and threads of a kernel.
     ``wraps``: signed integers that overflow wrap around.  ``watches``: every access is checked, and faults are
     reported.  ``narrow``: iterators and offsets have 32 bits.  ``rotated_loops``: a loop with barriers that is known to
     have iterations is printed as ``do ... while``, its condition after the body.
@@ -93,6 +96,8 @@ class Dialect:
     exchange: Template | None = None
     in_memory: Template | None = None
     library: Library = C_LIBRARY
+    prelude: str | None = None
+    extremes: tuple[str, str] | None = None
     grids: GridWords | None = None
     wraps: bool = True
     watches: bool = False
@@ -103,11 +108,6 @@ class Dialect:
     def global_memory(self) -> str:
         """The qualifier of pointers to tensors."""
         return self.grids.global_memory if self.grids else ""
-
-    @property
-    def shared_memory(self) -> str:
-        """The qualifier of pointers to memory that the threads of a block share."""
-        return self.grids.shared_memory if self.grids else ""
 
     @property
     def index_type(self) -> ScalarType:
@@ -129,13 +129,16 @@ _C_VALUES: Final = {
     ScalarType.FLOAT64: "double",
 }
 
+
+def _stored(values: Mapping[ScalarType, str]) -> Mapping[ScalarType, str]:
+    """The types of elements in memory, of a language with these types of values."""
+    halves = {type: f"tc_{type}" for type in ScalarType if type.is_half}
+    return {**values, ScalarType.BOOL: values[ScalarType.UINT8], **halves}
+
+
 C: Final = Dialect(
     values=_C_VALUES,
-    storage={
-        **_C_VALUES,
-        ScalarType.BOOL: "uint8_t",
-        **{type: f"tc_{type}" for type in ScalarType if type.is_half},
-    },
+    storage=_stored(_C_VALUES),
     restrict="restrict",
     routine="static __attribute__((noinline))",
     vector="#pragma omp simd",
@@ -149,6 +152,7 @@ C: Final = Dialect(
     report=Template("__atomic_store_n(fault, {faulted}, __ATOMIC_RELAXED);", frozenset({"fault"})),
     barrier=Template("tc_barrier(team, {number});", frozenset({"tc_barrier", "team"})),
     shared=Template("team->shared", frozenset({"team"})),
+    prelude=OF_C,
 )
 
 # Without what compilers of processors are told about vectors and caches.
@@ -182,8 +186,33 @@ EMULATOR: Final = replace(
     watches=True,
 )
 
+_OF_CUDA: Final = {
+    **_C_VALUES,
+    ScalarType.INT8: "signed char",
+    ScalarType.INT16: "short",
+    ScalarType.INT32: "int",
+    ScalarType.INT64: "long long",
+    ScalarType.UINT8: "unsigned char",
+    ScalarType.UINT16: "unsigned short",
+    ScalarType.UINT32: "unsigned",
+    ScalarType.UINT64: "unsigned long long",
+}
+_OF_OPENCL: Final = {
+    **_C_VALUES,
+    ScalarType.INT8: "char",
+    ScalarType.INT16: "short",
+    ScalarType.INT32: "int",
+    ScalarType.INT64: "long",
+    ScalarType.UINT8: "uchar",
+    ScalarType.UINT16: "ushort",
+    ScalarType.UINT32: "uint",
+    ScalarType.UINT64: "ulong",
+}
+
 CUDA: Final = replace(
     _PLAIN,
+    values=_OF_CUDA,
+    storage=_stored(_OF_CUDA),
     restrict="__restrict__",
     unroll="#pragma unroll {count}",
     report=Template("*fault = {faulted};", frozenset({"fault"})),
@@ -201,11 +230,13 @@ CUDA: Final = replace(
         "tc_copy_piece<aligned, {ahead}, {bytes}>({to}, {source});", frozenset({"tc_copy_piece"})
     ),
     library=CUDA_LIBRARY,
+    prelude="cuda.h",
+    extremes=("min", "max"),
     grids=GridWords(
         kernel='extern "C" __global__ __launch_bounds__({threads}, {resident})',
         block="blockIdx.{axis}",
         thread="threadIdx.{axis}",
-        shared="__shared__ __align__(64) char shared[{bytes}];",
+        shared="__shared__ __align__(64) {type} {name}[{count}];",
         dynamic_shared="extern __shared__ __align__(64) char shared[];",
     ),
     wraps=False,
@@ -213,8 +244,11 @@ CUDA: Final = replace(
 
 OPENCL: Final = replace(
     CUDA,
+    values=_OF_OPENCL,
+    storage=_stored(_OF_OPENCL),
     restrict="restrict",
     library=C_LIBRARY,
+    prelude="opencl.h",
     async_copy=None,
     commit_and_wait=None,
     exchange=None,
@@ -231,9 +265,8 @@ OPENCL: Final = replace(
         kernel="__kernel __attribute__((reqd_work_group_size({x}, {y}, {z})))",
         block="get_group_id({number})",
         thread="get_local_id({number})",
-        shared="__local char shared[{bytes}] __attribute__((aligned(64)));",
+        shared="__local {type} {name}[{count}] __attribute__((aligned(64)));",
         global_memory="__global ",
-        shared_memory="__local ",
         from_lowest=True,
     ),
 )

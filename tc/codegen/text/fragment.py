@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from enum import IntEnum
+from functools import reduce
 from typing import Final
 
 from tc.base.frozen import frozen
@@ -120,6 +121,11 @@ def infix(operator: str, left: Fragment, right: Fragment) -> Fragment:
         return Fragment(f" {operator} ".join(sides), precedence, names)
     text = f"{left.within(precedence)} {operator} {right.within(Precedence(precedence + 1))}"
     return Fragment(text, precedence, names)
+
+
+def all_of(conditions: Iterable[Fragment]) -> Fragment:
+    """The conditions, at least one, in this order, each of them once."""
+    return reduce(lambda left, right: infix("&&", left, right), dict.fromkeys(conditions))
 
 
 def prefix(operator: str, operand: Fragment) -> Fragment:

@@ -8,7 +8,7 @@ from typing import assert_never
 from tc.base.rounding import round_to
 from tc.base.types import Kind, ScalarType
 from tc.codegen.text.dialect import Dialect
-from tc.codegen.text.fragment import Fragment, Precedence, cast
+from tc.codegen.text.fragment import Fragment, Precedence, cast, named, prefix
 from tc.language.program.program import Literal
 
 # Up to this many characters a decimal is easier to read than a hexadecimal float; both are exact.
@@ -33,7 +33,7 @@ def bare_integer(literal: Literal) -> Fragment:
     """An integer literal without a cast to its type: right beside an operand that has the type."""
     value, type = int(literal.value), literal.type
     if type.kind is Kind.SIGNED and type.itemsize >= 4 and value == type.minimum:
-        return Fragment(f"INT{8 * type.itemsize}_MIN")  # C has no negative literals, so this one cannot be spelled
+        return named(f"INT{8 * type.itemsize}_MIN")  # C has no negative literals, so this one cannot be spelled
     suffix = "u" if type.kind is Kind.UNSIGNED and type.itemsize >= 4 else ""
     return Fragment(f"{value}{suffix}", Precedence.PREFIX if value < 0 else Precedence.POSTFIX)
 
@@ -43,12 +43,12 @@ def _floating(value: float, type: ScalarType) -> Fragment:
     rounded = value if math.isinf(value) else round_to(value, type)
     suffix = "" if type is ScalarType.FLOAT64 else "f"
     if math.isnan(rounded):
-        return Fragment("NAN")
+        return named("NAN")
     negative = math.copysign(1.0, rounded) < 0
     magnitude = abs(rounded)
     if math.isinf(magnitude):
-        text = "INFINITY"
+        own = named("INFINITY")
     else:
         decimal = repr(magnitude)
-        text = (decimal if len(decimal) <= _READABLE else magnitude.hex()) + suffix
-    return Fragment(f"-{text}", Precedence.PREFIX) if negative else Fragment(text)
+        own = Fragment((decimal if len(decimal) <= _READABLE else magnitude.hex()) + suffix)
+    return prefix("-", own) if negative else own

@@ -1,4 +1,7 @@
-"""The prelude: the parts of ``numerics.h``, ``vectors.h``, ``atomics.h`` and ``emulator.h`` that a source mentions."""
+"""The prelude: the parts of ``numerics.h``, ``vectors.h``, ``atomics.h`` and ``emulator.h`` that a source mentions.
+
+A language has a header of its own (``lanes.h`` for C, ``cuda.h``, ``opencl.h``), whose parts take the place of those.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,8 @@ _FILES: Final = ("numerics.h", "vectors.h", "atomics.h", "emulator.h")
 _NAME = re.compile(r"\b[A-Za-z_]\w*")
 _COMMENT = re.compile(r"//.*")
 _LANES = "omp declare simd"
+# What C's compilers are told of functions of the library.
+OF_C: Final = "lanes.h"
 
 
 @frozen
@@ -45,12 +50,19 @@ def _fits(name: str, pattern: str) -> bool:
 
 
 @cache
-def sections() -> tuple[Section, ...]:
-    """All sections, in the order of the files; a section uses only sections before it."""
-    folder = files("tc.codegen.prelude")
-    texts = [folder.joinpath(name).read_text(encoding="utf-8") for name in _FILES]
-    parts = [part for text in texts for part in text.split(_MARKER)[1:]]
-    return tuple(map(_section, parts))
+def sections(own: str | None = None) -> tuple[Section, ...]:
+    """All sections, in the order of the files, those of a language's ``own`` header first; a section uses only
+    sections before it.
+    """
+    return (*_sections_of(own), *(section for name in _FILES for section in _sections_of(name)))
+
+
+@cache
+def _sections_of(file: str | None) -> tuple[Section, ...]:
+    if file is None:
+        return ()
+    text = files("tc.codegen.prelude").joinpath(file).read_text(encoding="utf-8")
+    return tuple(map(_section, text.split(_MARKER)[1:]))
 
 
 def _section(part: str) -> Section:
@@ -61,38 +73,50 @@ def _section(part: str) -> Section:
     return Section(tuple(provides.split()), frozenset(uses.split()).union(mentioned), text.strip())
 
 
-def prelude(names: Set[str]) -> str:
-    """The text that defines all helpers among the names."""
-    return "\n\n".join(section.text for section in _needed(names))
+def prelude(names: Set[str], own: str | None = None) -> str:
+    """The text that defines all helpers among the names; ``own``: the header of the language."""
+    return _joined(section.text for section in _needed(names, own))
+
+
+def _joined(texts: Iterable[str]) -> str:
+    """One behind the other, with empty lines around those that have several lines."""
+    found = ""
+    alone = True
+    for text in texts:
+        several = "\n" in text
+        found += f"\n\n{text}" if several or alone else f"\n{text}"
+        alone = several
+    return found.strip()
 
 
 def changes_in_lanes(functions: Iterable[str]) -> bool:
     """Whether calls of these end in functions of the C library whose last bits in lanes are not those of scalars."""
-    return any(_LANES in section.text for section in _needed(functions))
+    return any(_LANES in section.text for section in _needed(functions, OF_C))
 
 
-def _needed(names: Iterable[str]) -> list[Section]:
-    wanted = _defining(names)
+def _needed(names: Iterable[str], own: str | None) -> list[Section]:
+    wanted = _defining(names, own)
     needed: list[Section] = []
-    for number, section in reversed(list(enumerate(sections()))):
+    for number, section in reversed(list(enumerate(sections(own)))):
         if number in wanted:
             needed.append(section)
-            wanted |= _defining(section.uses)
+            wanted |= _defining(section.uses, own)
     return needed[::-1]
 
 
-def _defining(names: Iterable[str]) -> set[int]:
+def _defining(names: Iterable[str], own: str | None) -> set[int]:
     """The numbers of the sections that define the names."""
-    return {number for name in names for number in _sections_with(name)}
+    return {number for name in names for number in _sections_with(name, own)}
 
 
 @lru_cache(1 << 12)
-def _sections_with(name: str) -> tuple[int, ...]:
-    if not name.startswith(_beginnings()):  # so are most names in a source
+def _sections_with(name: str, own: str | None) -> tuple[int, ...]:
+    if not name.startswith(_beginnings(own)):  # so are most names in a source
         return ()
-    return tuple(number for number, section in enumerate(sections()) if section.defines(name))
+    found = tuple(number for number, section in enumerate(sections(own)) if section.defines(name))
+    return tuple(number for number in found if number < len(_sections_of(own))) or found
 
 
 @cache
-def _beginnings() -> tuple[str, ...]:
-    return tuple(name.partition("*")[0] for section in sections() for name in section.provides)
+def _beginnings(own: str | None) -> tuple[str, ...]:
+    return tuple(name.partition("*")[0] for section in sections(own) for name in section.provides)

@@ -71,9 +71,9 @@ class LinearForm(AffineForm[IndexExpression]):
                     return None
         return found.expression()
 
-    def expression(self) -> IndexExpression:
-        """The form as an expression."""
-        total: IndexExpression | None = None
+    def expression(self, first: IndexExpression | None = None) -> IndexExpression:
+        """The form as an expression; ``first``: something that it is added to."""
+        total = first
         for term, factor in sorted(self.factors.items(), key=lambda item: -item[1]):
             size = abs(factor)
             product = term if size == 1 else IndexOperation(IndexOperator.MULTIPLY, (IndexLiteral(size), term))

@@ -1,4 +1,4 @@
-"""Guards with a constant condition are folded.
+"""Guards with a constant condition are folded, and parts of conditions that always hold are left out.
 
 isl may generate a loop over more threads than the block has, with a guard inside that excludes the others.  Where there
 are barriers, the loop is cut to the threads of the block (``tc.polyhedral.gpu.barriers.place_barriers``), and the guard
@@ -11,7 +11,17 @@ from dataclasses import replace
 from typing import Final, assert_never
 
 from tc.polyhedral.analysis.ranges import Range, Ranges, iterator_range, range_of
-from tc.polyhedral.ir.loops import Allocation, Block, Guard, Leaf, Loop, LoopTree
+from tc.polyhedral.ir.loops import (
+    Allocation,
+    Block,
+    Guard,
+    IndexOperation,
+    IndexOperator,
+    Leaf,
+    Loop,
+    LoopTree,
+    conjuncts,
+)
 
 _ALWAYS: Final = Range(1, 1)
 _NEVER: Final = Range(0, 0)
@@ -23,14 +33,15 @@ def without_constant_guards(tree: LoopTree, ranges: Ranges) -> LoopTree:
         case Leaf():
             return tree
         case Block(children):
-            return Block(tuple(without_constant_guards(child, ranges) for child in children))
+            return Block(tuple(own for c in children if (own := without_constant_guards(c, ranges)) != Block(())))
         case Guard(condition, then, otherwise):
-            values = range_of(condition, ranges)
-            if values == _ALWAYS:
+            left = [own for own in conjuncts(condition) if range_of(own, ranges) != _ALWAYS]
+            if not left:
                 return without_constant_guards(then, ranges)
             other = None if otherwise is None else without_constant_guards(otherwise, ranges)
-            if values == _NEVER:
+            if any(range_of(own, ranges) == _NEVER for own in left):
                 return Block(()) if other is None else other
+            condition = left[0] if len(left) == 1 else IndexOperation(IndexOperator.AND, tuple(left))
             return Guard(condition, without_constant_guards(then, ranges), other)
         case Allocation():
             return replace(tree, body=without_constant_guards(tree.body, ranges))

@@ -76,10 +76,22 @@ def between(loop: Loop, least: int, most: int) -> Loop:
     first, last, body = IndexLiteral(least), IndexLiteral(most), loop.body
     iterator = IndexVariable(loop.iterator)
     if first != loop.lower:
-        body = Guard(IndexOperation(IndexOperator.GREATER_EQUAL, (iterator, loop.lower)), body, None)
+        lower = _bounding(loop.lower, IndexOperator.MAXIMUM, first)
+        body = Guard(IndexOperation(IndexOperator.GREATER_EQUAL, (iterator, lower)), body, None)
     if last != loop.upper:
-        body = Guard(IndexOperation(IndexOperator.LESS_EQUAL, (iterator, loop.upper)), body, None)
+        upper = _bounding(loop.upper, IndexOperator.MINIMUM, last)
+        body = Guard(IndexOperation(IndexOperator.LESS_EQUAL, (iterator, upper)), body, None)
     return replace(loop, lower=first, upper=last, body=body)
+
+
+def _bounding(bound: IndexExpression, extreme: IndexOperator, limit: IndexLiteral) -> IndexExpression:
+    """The bound, without what all iterations keep to that stay within a limit."""
+    match bound:
+        case IndexOperation(operator, operands) if operator is extreme and limit in operands:
+            left = tuple(operand for operand in operands if operand != limit)
+            return left[0] if len(left) == 1 else replace(bound, operands=left)
+        case _:
+            return bound
 
 
 def _chooses(loop: Loop, scop: Scop) -> bool:

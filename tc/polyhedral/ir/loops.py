@@ -79,6 +79,16 @@ def variables(expression: IndexExpression) -> set[str]:
             assert_never(expression)
 
 
+def conjuncts(condition: IndexExpression) -> Iterator[IndexExpression]:
+    """What must hold so that a condition holds."""
+    match condition:
+        case IndexOperation(IndexOperator.AND, operands):
+            for operand in operands:
+                yield from conjuncts(operand)
+        case _:
+            yield condition
+
+
 @frozen
 class StatementBody:
     """What one instance of a statement does: ``target[subscripts] (reduction)= value``.

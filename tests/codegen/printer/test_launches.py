@@ -49,5 +49,5 @@ def test_loops_of_unknown_length_are_unrolled_by_powers_of_two() -> None:
     for tile, expected in ((3, 2), (5, 4), (8, 8), (12, 8)):
         options = tc.GpuOptions(tc.ScheduleOptions(tile=(4, tile)), block=(4,), shared_memory=0, split_k_threads=())
         source = sums.compile((40, 40), target="cuda:sm_90", options=options).source
-        counts = re.findall(r"#pragma unroll (\d+)\n *for \(int32_t c\d = 0; c\d < tc_min_int32", source)
+        counts = re.findall(r"#pragma unroll (\d+)\n *for \(int c\d = 0; c\d < min", source)
         assert counts == [str(expected)], source

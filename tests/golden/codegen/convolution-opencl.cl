@@ -6,126 +6,51 @@
 //   S1: private0_O(private0_O_0, private0_O_1, private0_O_2, private0_O_3) = private0_O(private0_Or0_0, private0_Or0_1, pr...
 //   S1_store0: O(a0, p3 + a1, p1 + a2, p5 + a3) = private0_O(a0, a1, a2, a3)
 
-#pragma OPENCL EXTENSION cl_khr_fp64 : enable
-typedef char int8_t;
-typedef short int16_t;
-typedef int int32_t;
-typedef long int64_t;
-typedef uchar uint8_t;
-typedef ushort uint16_t;
-typedef uint uint32_t;
-typedef ulong uint64_t;
-#define INT8_MIN CHAR_MIN
-#define INT8_MAX CHAR_MAX
-#define UINT8_MAX UCHAR_MAX
-#define INT16_MIN SHRT_MIN
-#define INT16_MAX SHRT_MAX
-#define UINT16_MAX USHRT_MAX
-#define INT32_MIN INT_MIN
-#define INT32_MAX INT_MAX
-#define UINT32_MAX UINT_MAX
-#define INT64_MIN LONG_MIN
-#define INT64_MAX LONG_MAX
-#define UINT64_MAX ULONG_MAX
-// Functions are overloaded.
-#define acosf acos
-#define acoshf acosh
-#define asinf asin
-#define asinhf asinh
-#define atanf atan
-#define atan2f atan2
-#define atanhf atanh
-#define cbrtf cbrt
-#define ceilf ceil
-#define copysignf copysign
-#define cosf cos
-#define coshf cosh
-#define erfcf erfc
-#define exp2f exp2
-#define expm1f expm1
-#define fabsf fabs
-#define floorf floor
-#define fmaf fma
-#define fmodf fmod
-#define hypotf hypot
-#define lgammaf_r lgamma_r
-#define log10f log10
-#define log1pf log1p
-#define log2f log2
-#define logbf logb
-#define logf log
-#define nextafterf nextafter
-#define powf pow
-#define remainderf remainder
-#define roundf round
-#define sinf sin
-#define sinhf sinh
-#define sqrtf sqrt
-#define tanf tan
-#define tgammaf tgamma
-#define truncf trunc
-
 __kernel __attribute__((reqd_work_group_size(3, 1, 2))) void tc_kernel_0(
     __global const float *restrict t_X,
     __global const float *restrict t_K,
     __global const float *restrict t_B,
     __global float *restrict t_O) {
-  const int32_t block_y = get_group_id(1);
-  const int32_t thread_z = get_local_id(2);
-  const int32_t thread_x = get_local_id(0);
-  __local char shared[256] __attribute__((aligned(64)));
-  {
-    float t_private0_O[1];
-    {
-      // S0_init
-      t_private0_O[0] = 0.0f;
-    }
-    {
-      __local float *t_shared1_X = (__local float *)(shared + 0);
-      {
-        __local float *t_shared2_K = (__local float *)(shared + 128);
-        for (int32_t c0 = 0; c0 < -thread_z - (thread_x - 3 * thread_z + 4) / 6 + 4; c0 += 1) {
-          // S0_pack1
-          t_shared1_X[22 * ((6 * c0 + 3 * thread_z + thread_x) / 20) + 11 * ((6 * c0 + 3 * thread_z + thread_x) / 10 % 2) + 5 * ((6 * c0 + 3 * thread_z + thread_x) / 5 % 2) + (6 * c0 + 3 * thread_z + thread_x) % 5] = t_X[40 * ((6 * c0 + 3 * thread_z + thread_x) / 20) + 20 * ((6 * c0 + 3 * thread_z + thread_x) / 10 % 2) + 5 * block_y + 5 * ((6 * c0 + 3 * thread_z + thread_x) / 5 % 2) + (6 * c0 + 3 * thread_z + thread_x) % 5];
-        }
-        for (int32_t c0 = 0; c0 < 4; c0 += 1) {
-          // S0_pack2
-          t_shared2_K[15 * (c0 / 2) + 7 * (c0 % 2) + 3 * thread_z + thread_x] = t_K[6 * c0 + 3 * thread_z + thread_x];
-        }
-        {
-          barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-        }
-        {
-          float accumulator[3] __attribute__((aligned(64)));
-          for (int32_t lane = 0; lane < 3; lane += 1) {
-            accumulator[lane] = 0.0f;
-          }
-          for (int32_t c0 = 0; c0 < 2; c0 += 1) {
-            for (int32_t c1 = 0; c1 < 2; c1 += 1) {
-              #pragma unroll 3
-              for (int32_t c2 = 0; c2 < 3; c2 += 1) {
-                // S0
-                accumulator[c2] += t_shared1_X[11 * c0 + 5 * c1 + thread_x + c2] * t_shared2_K[15 * thread_z + 7 * c0 + 3 * c1 + c2];
-              }
-            }
-          }
-          for (int32_t lane = 0; lane < 1; lane += 1) {
-            accumulator[lane] = accumulator[lane] + accumulator[lane + 2];
-          }
-          for (int32_t lane = 0; lane < 1; lane += 1) {
-            accumulator[lane] = accumulator[lane] + accumulator[lane + 1];
-          }
-          t_private0_O[0] = t_private0_O[0] + accumulator[0];
-        }
+  const int block_y = get_group_id(1);
+  const int thread_z = get_local_id(2);
+  const int thread_x = get_local_id(0);
+  __local float t_shared1_X[21] __attribute__((aligned(64)));
+  __local float t_shared2_K[28] __attribute__((aligned(64)));
+  const int offset0 = 3 * thread_z + thread_x;
+  float t_private0_O;
+  // S0_init
+  t_private0_O = 0.0f;
+  for (int c0 = 0; c0 < -thread_z - (thread_x - 3 * thread_z + 4) / 6 + 4; c0 += 1) {
+    // S0_pack1
+    t_shared1_X[22 * ((6 * c0 + 3 * thread_z + thread_x) / 20) + 11 * ((6 * c0 + 3 * thread_z + thread_x) / 10 % 2) + 5 * ((6 * c0 + 3 * thread_z + thread_x) / 5 % 2) + (6 * c0 + 3 * thread_z + thread_x) % 5] = t_X[40 * ((6 * c0 + 3 * thread_z + thread_x) / 20) + 20 * ((6 * c0 + 3 * thread_z + thread_x) / 10 % 2) + 5 * block_y + 5 * ((6 * c0 + 3 * thread_z + thread_x) / 5 % 2) + (6 * c0 + 3 * thread_z + thread_x) % 5];
+  }
+  for (int c0 = 0; c0 < 4; c0 += 1) {
+    // S0_pack2
+    t_shared2_K[offset0 + 15 * (c0 / 2) + 7 * (c0 % 2)] = t_K[offset0 + 6 * c0];
+  }
+  barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+  float accumulator[3] __attribute__((aligned(64)));
+  for (int lane = 0; lane < 3; lane += 1) {
+    accumulator[lane] = 0.0f;
+  }
+  for (int c0 = 0; c0 < 2; c0 += 1) {
+    for (int c1 = 0; c1 < 2; c1 += 1) {
+      #pragma unroll 3
+      for (int c2 = 0; c2 < 3; c2 += 1) {
+        // S0
+        accumulator[c2] += t_shared1_X[11 * c0 + 5 * c1 + thread_x + c2] * t_shared2_K[15 * thread_z + 7 * c0 + 3 * c1 + c2];
       }
     }
-    {
-      // S1
-      t_private0_O[0] = t_private0_O[0] + t_B[thread_z];
-    }
-    {
-      // S1_store0
-      t_O[9 * thread_z + 3 * block_y + thread_x] = t_private0_O[0];
-    }
   }
+  for (int lane = 0; lane < 1; lane += 1) {
+    accumulator[lane] = accumulator[lane] + accumulator[lane + 2];
+  }
+  for (int lane = 0; lane < 1; lane += 1) {
+    accumulator[lane] = accumulator[lane] + accumulator[lane + 1];
+  }
+  t_private0_O += accumulator[0];
+  // S1
+  t_private0_O = t_private0_O + t_B[thread_z];
+  // S1_store0
+  t_O[9 * thread_z + 3 * block_y + thread_x] = t_private0_O;
 }

@@ -6,96 +6,51 @@
 //   S1: private0_O(private0_O_0, private0_O_1, private0_O_2, private0_O_3) = private0_O(private0_Or0_0, private0_Or0_1, pr...
 //   S1_store0: O(a0, p3 + a1, p1 + a2, p5 + a3) = private0_O(a0, a1, a2, a3)
 
-typedef signed char int8_t;
-typedef short int16_t;
-typedef int int32_t;
-typedef long long int64_t;
-typedef unsigned char uint8_t;
-typedef unsigned short uint16_t;
-typedef unsigned int uint32_t;
-typedef unsigned long long uint64_t;
-typedef unsigned long long uintptr_t;
-#define INT8_MIN (-128)
-#define INT8_MAX 127
-#define UINT8_MAX 255
-#define INT16_MIN (-32768)
-#define INT16_MAX 32767
-#define UINT16_MAX 65535
-#define INT32_MIN (-2147483647 - 1)
-#define INT32_MAX 2147483647
-#define UINT32_MAX 4294967295u
-#define INT64_MIN (-9223372036854775807ll - 1)
-#define INT64_MAX 9223372036854775807ll
-#define UINT64_MAX 18446744073709551615ull
-#define INFINITY __int_as_float(0x7f800000)
-#define NAN __int_as_float(0x7fffffff)
-// Those of float32 are 2.2e-6 off where x is great.
-#define j0f(x) ((float)j0((double)(x)))
-#define j1f(x) ((float)j1((double)(x)))
-#define y0f(x) ((float)y0((double)(x)))
-#define y1f(x) ((float)y1((double)(x)))
-
 extern "C" __global__ __launch_bounds__(6, 1) void tc_kernel_0(
     const float *__restrict__ t_X,
     const float *__restrict__ t_K,
     const float *__restrict__ t_B,
     float *__restrict__ t_O) {
-  const int32_t block_y = blockIdx.y;
-  const int32_t thread_z = threadIdx.z;
-  const int32_t thread_x = threadIdx.x;
-  __shared__ __align__(64) char shared[256];
-  {
-    float t_private0_O[1];
-    {
-      // S0_init
-      t_private0_O[0] = 0.0f;
-    }
-    {
-      float *t_shared1_X = (float *)(shared + 0);
-      {
-        float *t_shared2_K = (float *)(shared + 128);
-        for (int32_t c0 = 0; c0 < -thread_z - (thread_x - 3 * thread_z + 4) / 6 + 4; c0 += 1) {
-          // S0_pack1
-          t_shared1_X[22 * ((6 * c0 + 3 * thread_z + thread_x) / 20) + 11 * ((6 * c0 + 3 * thread_z + thread_x) / 10 % 2) + 5 * ((6 * c0 + 3 * thread_z + thread_x) / 5 % 2) + (6 * c0 + 3 * thread_z + thread_x) % 5] = t_X[40 * ((6 * c0 + 3 * thread_z + thread_x) / 20) + 20 * ((6 * c0 + 3 * thread_z + thread_x) / 10 % 2) + 5 * block_y + 5 * ((6 * c0 + 3 * thread_z + thread_x) / 5 % 2) + (6 * c0 + 3 * thread_z + thread_x) % 5];
-        }
-        for (int32_t c0 = 0; c0 < 4; c0 += 1) {
-          // S0_pack2
-          t_shared2_K[15 * (c0 / 2) + 7 * (c0 % 2) + 3 * thread_z + thread_x] = t_K[6 * c0 + 3 * thread_z + thread_x];
-        }
-        {
-          __syncthreads();
-        }
-        {
-          float accumulator[3] __attribute__((aligned(64)));
-          for (int32_t lane = 0; lane < 3; lane += 1) {
-            accumulator[lane] = 0.0f;
-          }
-          for (int32_t c0 = 0; c0 < 2; c0 += 1) {
-            for (int32_t c1 = 0; c1 < 2; c1 += 1) {
-              #pragma unroll 3
-              for (int32_t c2 = 0; c2 < 3; c2 += 1) {
-                // S0
-                accumulator[c2] += t_shared1_X[11 * c0 + 5 * c1 + thread_x + c2] * t_shared2_K[15 * thread_z + 7 * c0 + 3 * c1 + c2];
-              }
-            }
-          }
-          for (int32_t lane = 0; lane < 1; lane += 1) {
-            accumulator[lane] = accumulator[lane] + accumulator[lane + 2];
-          }
-          for (int32_t lane = 0; lane < 1; lane += 1) {
-            accumulator[lane] = accumulator[lane] + accumulator[lane + 1];
-          }
-          t_private0_O[0] = t_private0_O[0] + accumulator[0];
-        }
+  const int block_y = blockIdx.y;
+  const int thread_z = threadIdx.z;
+  const int thread_x = threadIdx.x;
+  __shared__ __align__(64) float t_shared1_X[21];
+  __shared__ __align__(64) float t_shared2_K[28];
+  const int offset0 = 3 * thread_z + thread_x;
+  float t_private0_O;
+  // S0_init
+  t_private0_O = 0.0f;
+  for (int c0 = 0; c0 < -thread_z - (thread_x - 3 * thread_z + 4) / 6 + 4; c0 += 1) {
+    // S0_pack1
+    t_shared1_X[22 * ((6 * c0 + 3 * thread_z + thread_x) / 20) + 11 * ((6 * c0 + 3 * thread_z + thread_x) / 10 % 2) + 5 * ((6 * c0 + 3 * thread_z + thread_x) / 5 % 2) + (6 * c0 + 3 * thread_z + thread_x) % 5] = t_X[40 * ((6 * c0 + 3 * thread_z + thread_x) / 20) + 20 * ((6 * c0 + 3 * thread_z + thread_x) / 10 % 2) + 5 * block_y + 5 * ((6 * c0 + 3 * thread_z + thread_x) / 5 % 2) + (6 * c0 + 3 * thread_z + thread_x) % 5];
+  }
+  for (int c0 = 0; c0 < 4; c0 += 1) {
+    // S0_pack2
+    t_shared2_K[offset0 + 15 * (c0 / 2) + 7 * (c0 % 2)] = t_K[offset0 + 6 * c0];
+  }
+  __syncthreads();
+  float accumulator[3] __attribute__((aligned(64)));
+  for (int lane = 0; lane < 3; lane += 1) {
+    accumulator[lane] = 0.0f;
+  }
+  for (int c0 = 0; c0 < 2; c0 += 1) {
+    for (int c1 = 0; c1 < 2; c1 += 1) {
+      #pragma unroll 3
+      for (int c2 = 0; c2 < 3; c2 += 1) {
+        // S0
+        accumulator[c2] += t_shared1_X[11 * c0 + 5 * c1 + thread_x + c2] * t_shared2_K[15 * thread_z + 7 * c0 + 3 * c1 + c2];
       }
     }
-    {
-      // S1
-      t_private0_O[0] = t_private0_O[0] + t_B[thread_z];
-    }
-    {
-      // S1_store0
-      t_O[9 * thread_z + 3 * block_y + thread_x] = t_private0_O[0];
-    }
   }
+  for (int lane = 0; lane < 1; lane += 1) {
+    accumulator[lane] = accumulator[lane] + accumulator[lane + 2];
+  }
+  for (int lane = 0; lane < 1; lane += 1) {
+    accumulator[lane] = accumulator[lane] + accumulator[lane + 1];
+  }
+  t_private0_O += accumulator[0];
+  // S1
+  t_private0_O = t_private0_O + t_B[thread_z];
+  // S1_store0
+  t_O[9 * thread_z + 3 * block_y + thread_x] = t_private0_O;
 }

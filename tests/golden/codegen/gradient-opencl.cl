@@ -4,103 +4,31 @@
 //   S0: private0_dx(private0_dx_0) += dy(r - k) * shared1_w(shared1_wr1_0)
 //   S0_store0: dx(p1 + a0) = private0_dx(a0)
 
-#pragma OPENCL EXTENSION cl_khr_fp64 : enable
-typedef char int8_t;
-typedef short int16_t;
-typedef int int32_t;
-typedef long int64_t;
-typedef uchar uint8_t;
-typedef ushort uint16_t;
-typedef uint uint32_t;
-typedef ulong uint64_t;
-#define INT8_MIN CHAR_MIN
-#define INT8_MAX CHAR_MAX
-#define UINT8_MAX UCHAR_MAX
-#define INT16_MIN SHRT_MIN
-#define INT16_MAX SHRT_MAX
-#define UINT16_MAX USHRT_MAX
-#define INT32_MIN INT_MIN
-#define INT32_MAX INT_MAX
-#define UINT32_MAX UINT_MAX
-#define INT64_MIN LONG_MIN
-#define INT64_MAX LONG_MAX
-#define UINT64_MAX ULONG_MAX
-// Functions are overloaded.
-#define acosf acos
-#define acoshf acosh
-#define asinf asin
-#define asinhf asinh
-#define atanf atan
-#define atan2f atan2
-#define atanhf atanh
-#define cbrtf cbrt
-#define ceilf ceil
-#define copysignf copysign
-#define cosf cos
-#define coshf cosh
-#define erfcf erfc
-#define exp2f exp2
-#define expm1f expm1
-#define fabsf fabs
-#define floorf floor
-#define fmaf fma
-#define fmodf fmod
-#define hypotf hypot
-#define lgammaf_r lgamma_r
-#define log10f log10
-#define log1pf log1p
-#define log2f log2
-#define logbf logb
-#define logf log
-#define nextafterf nextafter
-#define powf pow
-#define remainderf remainder
-#define roundf round
-#define sinf sin
-#define sinhf sinh
-#define sqrtf sqrt
-#define tanf tan
-#define tgammaf tgamma
-#define truncf trunc
-
 __kernel __attribute__((reqd_work_group_size(7, 1, 1))) void tc_kernel_0(
     __global const float *restrict t_dy,
     __global const float *restrict t_w,
     __global float *restrict t_dx) {
-  const int32_t thread_x = get_local_id(0);
-  __local char shared[64] __attribute__((aligned(64)));
+  const int thread_x = get_local_id(0);
+  __local float t_shared1_w[1] __attribute__((aligned(64)));
+  float t_private0_dx;
+  // S0_init
+  t_private0_dx = 0.0f;
   {
-    float t_private0_dx[1];
-    {
-      // S0_init
-      t_private0_dx[0] = 0.0f;
-    }
-    {
-      int32_t c0 = 0;
-      do {
-        {
-          __local float *t_shared1_w = (__local float *)(shared + 0);
-          if (thread_x == 0) {
-            // S0_pack1
-            t_shared1_w[0] = t_w[c0];
-          }
-          {
-            barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-          }
-          if (thread_x >= c0 && c0 + 4 >= thread_x) {
-            // S0
-            t_private0_dx[0] += t_dy[thread_x - c0] * t_shared1_w[0];
-          }
-        }
-        {
-          barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-        }
-        c0 += 1;
-      } while (c0 < 3);
-    }
-    {
-      // S0_store0
-      t_dx[thread_x] = t_private0_dx[0];
-    }
+    int c0 = 0;
+    do {
+      if (thread_x == 0) {
+        // S0_pack1
+        t_shared1_w[0] = t_w[c0];
+      }
+      barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+      if (thread_x >= c0 && c0 + 4 >= thread_x) {
+        // S0
+        t_private0_dx += t_dy[thread_x - c0] * t_shared1_w[0];
+      }
+      barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+      c0 += 1;
+    } while (c0 < 3);
   }
+  // S0_store0
+  t_dx[thread_x] = t_private0_dx;
 }

@@ -4,37 +4,7 @@
 //   S0: private0_dx(private0_dx_0) += dy(r - k) * shared1_w(shared1_wr1_0, shared1_wr1_1)
 //   S0_store0: dx(p1 + a0) = private0_dx(a0)
 
-typedef signed char int8_t;
-typedef short int16_t;
-typedef int int32_t;
-typedef long long int64_t;
-typedef unsigned char uint8_t;
-typedef unsigned short uint16_t;
-typedef unsigned int uint32_t;
-typedef unsigned long long uint64_t;
-typedef unsigned long long uintptr_t;
-#define INT8_MIN (-128)
-#define INT8_MAX 127
-#define UINT8_MAX 255
-#define INT16_MIN (-32768)
-#define INT16_MAX 32767
-#define UINT16_MAX 65535
-#define INT32_MIN (-2147483647 - 1)
-#define INT32_MAX 2147483647
-#define UINT32_MAX 4294967295u
-#define INT64_MIN (-9223372036854775807ll - 1)
-#define INT64_MAX 9223372036854775807ll
-#define UINT64_MAX 18446744073709551615ull
-#define INFINITY __int_as_float(0x7f800000)
-#define NAN __int_as_float(0x7fffffff)
-// Those of float32 are 2.2e-6 off where x is great.
-#define j0f(x) ((float)j0((double)(x)))
-#define j1f(x) ((float)j1((double)(x)))
-#define y0f(x) ((float)y0((double)(x)))
-#define y1f(x) ((float)y1((double)(x)))
-
-// Copies to shared memory that end by themselves, where the machine has such; what has arrived is seen by all threads
-// after the next barrier.
+// A copy to shared memory that ends by itself, where the machine has such.
 template <int bytes> static __forceinline__ void tc_copy_ahead(void *to, const void *from) {
 #if __CUDA_ARCH__ >= 800
   const unsigned place = (unsigned)__cvta_generic_to_shared(to);
@@ -46,6 +16,9 @@ template <int bytes> static __forceinline__ void tc_copy_ahead(void *to, const v
   else *(unsigned *)to = *(const unsigned *)from;
 #endif
 }
+
+// Waits for the copies ahead, but for those of the last so many groups; a group ends here.  What has arrived is seen by
+// all threads after the next barrier.
 template <int pending> static __forceinline__ void tc_arrived() {
 #if __CUDA_ARCH__ >= 800
   asm volatile("cp.async.commit_group;\n cp.async.wait_group %0;" ::"n"(pending) : "memory");
@@ -56,34 +29,23 @@ extern "C" __global__ __launch_bounds__(7, 1) void tc_kernel_0(
     const float *__restrict__ t_dy,
     const float *__restrict__ t_w,
     float *__restrict__ t_dx) {
-  const int32_t thread_x = threadIdx.x;
-  __shared__ __align__(64) char shared[192];
-  {
-    float t_private0_dx[1];
-    {
-      // S0_init
-      t_private0_dx[0] = 0.0f;
+  const int thread_x = threadIdx.x;
+  __shared__ __align__(64) float t_shared1_w[33];
+  float t_private0_dx;
+  // S0_init
+  t_private0_dx = 0.0f;
+  for (int c0 = -2; c0 < 3; c0 += 1) {
+    if (thread_x == 0 && c0 <= 0) {
+      // S0_pack1
+      tc_copy_ahead<4>(&t_shared1_w[16 * c0 + 32], &t_w[c0 + 2]);
     }
-    {
-      float *t_shared1_w = (float *)(shared + 0);
-      for (int32_t c0 = -2; c0 < 3; c0 += 1) {
-        if (thread_x == 0 && c0 <= 0) {
-          // S0_pack1
-          tc_copy_ahead<4>(&t_shared1_w[16 * c0 + 32], &t_w[c0 + 2]);
-        }
-        if (c0 >= 0 && thread_x >= c0 && c0 + 4 >= thread_x) {
-          // S0
-          t_private0_dx[0] += t_dy[thread_x - c0] * t_shared1_w[16 * c0];
-        }
-        {
-          tc_arrived<1>();
-          __syncthreads();
-        }
-      }
+    if (c0 >= 0 && thread_x >= c0 && c0 + 4 >= thread_x) {
+      // S0
+      t_private0_dx += t_dy[thread_x - c0] * t_shared1_w[16 * c0];
     }
-    {
-      // S0_store0
-      t_dx[thread_x] = t_private0_dx[0];
-    }
+    tc_arrived<1>();
+    __syncthreads();
   }
+  // S0_store0
+  t_dx[thread_x] = t_private0_dx;
 }

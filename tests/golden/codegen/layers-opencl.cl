@@ -7,65 +7,6 @@
 //   S3: private1_Y(private1_Y_0, private1_Y_1) += X(b, n) * W2(o, n)
 //   S3_store1: Y(p2 + a0, p1 + a1) = private1_Y(a0, a1)
 
-#pragma OPENCL EXTENSION cl_khr_fp64 : enable
-typedef char int8_t;
-typedef short int16_t;
-typedef int int32_t;
-typedef long int64_t;
-typedef uchar uint8_t;
-typedef ushort uint16_t;
-typedef uint uint32_t;
-typedef ulong uint64_t;
-#define INT8_MIN CHAR_MIN
-#define INT8_MAX CHAR_MAX
-#define UINT8_MAX UCHAR_MAX
-#define INT16_MIN SHRT_MIN
-#define INT16_MAX SHRT_MAX
-#define UINT16_MAX USHRT_MAX
-#define INT32_MIN INT_MIN
-#define INT32_MAX INT_MAX
-#define UINT32_MAX UINT_MAX
-#define INT64_MIN LONG_MIN
-#define INT64_MAX LONG_MAX
-#define UINT64_MAX ULONG_MAX
-// Functions are overloaded.
-#define acosf acos
-#define acoshf acosh
-#define asinf asin
-#define asinhf asinh
-#define atanf atan
-#define atan2f atan2
-#define atanhf atanh
-#define cbrtf cbrt
-#define ceilf ceil
-#define copysignf copysign
-#define cosf cos
-#define coshf cosh
-#define erfcf erfc
-#define exp2f exp2
-#define expm1f expm1
-#define fabsf fabs
-#define floorf floor
-#define fmaf fma
-#define fmodf fmod
-#define hypotf hypot
-#define lgammaf_r lgamma_r
-#define log10f log10
-#define log1pf log1p
-#define log2f log2
-#define logbf logb
-#define logf log
-#define nextafterf nextafter
-#define powf pow
-#define remainderf remainder
-#define roundf round
-#define sinf sin
-#define sinhf sinh
-#define sqrtf sqrt
-#define tanf tan
-#define tgammaf tgamma
-#define truncf trunc
-
 static inline float tc_fmax_float32(float x, float y) { return x != x ? y : y > x ? y : x; }
 static inline float tc_fmin_float32(float x, float y) { return x != x ? y : y < x ? y : x; }
 static inline double tc_fmax_float64(double x, double y) { return x != x ? y : y > x ? y : x; }
@@ -78,58 +19,38 @@ __kernel __attribute__((reqd_work_group_size(3, 1, 1))) void tc_kernel_0(
     __global const float *restrict t_W2,
     __global float *t_X,
     __global float *restrict t_Y) {
-  const int32_t thread_x = get_local_id(0);
+  const int thread_x = get_local_id(0);
   if (thread_x <= 1) {
-    for (int32_t c0 = 0; c0 < 3; c0 += 1) {
-      {
-        float t_private0_X[1];
-        {
-          // S0
-          t_private0_X[0] = t_B1[thread_x];
-        }
-        {
-          float accumulator = t_private0_X[0];
-          #pragma unroll 4
-          for (int32_t c1 = 0; c1 < 4; c1 += 1) {
-            // S1
-            accumulator += t_I[4 * c0 + c1] * t_W1[4 * thread_x + c1];
-          }
-          t_private0_X[0] = accumulator;
-        }
-        {
-          // S2
-          t_private0_X[0] = tc_fmax_float32(t_private0_X[0], 0.0f);
-        }
-        {
-          // S2_store0
-          t_X[2 * c0 + thread_x] = t_private0_X[0];
-        }
+    for (int c0 = 0; c0 < 3; c0 += 1) {
+      float t_private0_X;
+      // S0
+      t_private0_X = t_B1[thread_x];
+      float accumulator = t_private0_X;
+      #pragma unroll 4
+      for (int c1 = 0; c1 < 4; c1 += 1) {
+        // S1
+        accumulator += t_I[4 * c0 + c1] * t_W1[4 * thread_x + c1];
       }
+      t_private0_X = accumulator;
+      // S2
+      t_private0_X = tc_fmax_float32(t_private0_X, 0.0f);
+      // S2_store0
+      t_X[2 * c0 + thread_x] = t_private0_X;
     }
   }
-  {
-    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-  }
-  for (int32_t c0 = 0; c0 < 3; c0 += 1) {
-    {
-      float t_private1_Y[1];
-      {
-        // S3_init
-        t_private1_Y[0] = 0.0f;
-      }
-      {
-        float accumulator = t_private1_Y[0];
-        #pragma unroll 2
-        for (int32_t c1 = 0; c1 < 2; c1 += 1) {
-          // S3
-          accumulator += t_X[2 * c0 + c1] * t_W2[2 * thread_x + c1];
-        }
-        t_private1_Y[0] = accumulator;
-      }
-      {
-        // S3_store1
-        t_Y[3 * c0 + thread_x] = t_private1_Y[0];
-      }
+  barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+  for (int c0 = 0; c0 < 3; c0 += 1) {
+    float t_private1_Y;
+    // S3_init
+    t_private1_Y = 0.0f;
+    float accumulator = t_private1_Y;
+    #pragma unroll 2
+    for (int c1 = 0; c1 < 2; c1 += 1) {
+      // S3
+      accumulator += t_X[2 * c0 + c1] * t_W2[2 * thread_x + c1];
     }
+    t_private1_Y = accumulator;
+    // S3_store1
+    t_Y[3 * c0 + thread_x] = t_private1_Y;
   }
 }

@@ -7,35 +7,6 @@
 //   S3: private1_Y(private1_Y_0, private1_Y_1) += X(b, n) * W2(o, n)
 //   S3_store1: Y(p2 + a0, p1 + a1) = private1_Y(a0, a1)
 
-typedef signed char int8_t;
-typedef short int16_t;
-typedef int int32_t;
-typedef long long int64_t;
-typedef unsigned char uint8_t;
-typedef unsigned short uint16_t;
-typedef unsigned int uint32_t;
-typedef unsigned long long uint64_t;
-typedef unsigned long long uintptr_t;
-#define INT8_MIN (-128)
-#define INT8_MAX 127
-#define UINT8_MAX 255
-#define INT16_MIN (-32768)
-#define INT16_MAX 32767
-#define UINT16_MAX 65535
-#define INT32_MIN (-2147483647 - 1)
-#define INT32_MAX 2147483647
-#define UINT32_MAX 4294967295u
-#define INT64_MIN (-9223372036854775807ll - 1)
-#define INT64_MAX 9223372036854775807ll
-#define UINT64_MAX 18446744073709551615ull
-#define INFINITY __int_as_float(0x7f800000)
-#define NAN __int_as_float(0x7fffffff)
-// Those of float32 are 2.2e-6 off where x is great.
-#define j0f(x) ((float)j0((double)(x)))
-#define j1f(x) ((float)j1((double)(x)))
-#define y0f(x) ((float)y0((double)(x)))
-#define y1f(x) ((float)y1((double)(x)))
-
 extern "C" __global__ __launch_bounds__(3, 1) void tc_kernel_0(
     const float *__restrict__ t_I,
     const float *__restrict__ t_W1,
@@ -43,58 +14,38 @@ extern "C" __global__ __launch_bounds__(3, 1) void tc_kernel_0(
     const float *__restrict__ t_W2,
     float *t_X,
     float *__restrict__ t_Y) {
-  const int32_t thread_x = threadIdx.x;
+  const int thread_x = threadIdx.x;
   if (thread_x <= 1) {
-    for (int32_t c0 = 0; c0 < 3; c0 += 1) {
-      {
-        float t_private0_X[1];
-        {
-          // S0
-          t_private0_X[0] = t_B1[thread_x];
-        }
-        {
-          float accumulator = t_private0_X[0];
-          #pragma unroll 4
-          for (int32_t c1 = 0; c1 < 4; c1 += 1) {
-            // S1
-            accumulator += t_I[4 * c0 + c1] * t_W1[4 * thread_x + c1];
-          }
-          t_private0_X[0] = accumulator;
-        }
-        {
-          // S2
-          t_private0_X[0] = fmaxf(t_private0_X[0], 0.0f);
-        }
-        {
-          // S2_store0
-          t_X[2 * c0 + thread_x] = t_private0_X[0];
-        }
+    for (int c0 = 0; c0 < 3; c0 += 1) {
+      float t_private0_X;
+      // S0
+      t_private0_X = t_B1[thread_x];
+      float accumulator = t_private0_X;
+      #pragma unroll 4
+      for (int c1 = 0; c1 < 4; c1 += 1) {
+        // S1
+        accumulator += t_I[4 * c0 + c1] * t_W1[4 * thread_x + c1];
       }
+      t_private0_X = accumulator;
+      // S2
+      t_private0_X = fmaxf(t_private0_X, 0.0f);
+      // S2_store0
+      t_X[2 * c0 + thread_x] = t_private0_X;
     }
   }
-  {
-    __syncthreads();
-  }
-  for (int32_t c0 = 0; c0 < 3; c0 += 1) {
-    {
-      float t_private1_Y[1];
-      {
-        // S3_init
-        t_private1_Y[0] = 0.0f;
-      }
-      {
-        float accumulator = t_private1_Y[0];
-        #pragma unroll 2
-        for (int32_t c1 = 0; c1 < 2; c1 += 1) {
-          // S3
-          accumulator += t_X[2 * c0 + c1] * t_W2[2 * thread_x + c1];
-        }
-        t_private1_Y[0] = accumulator;
-      }
-      {
-        // S3_store1
-        t_Y[3 * c0 + thread_x] = t_private1_Y[0];
-      }
+  __syncthreads();
+  for (int c0 = 0; c0 < 3; c0 += 1) {
+    float t_private1_Y;
+    // S3_init
+    t_private1_Y = 0.0f;
+    float accumulator = t_private1_Y;
+    #pragma unroll 2
+    for (int c1 = 0; c1 < 2; c1 += 1) {
+      // S3
+      accumulator += t_X[2 * c0 + c1] * t_W2[2 * thread_x + c1];
     }
+    t_private1_Y = accumulator;
+    // S3_store1
+    t_Y[3 * c0 + thread_x] = t_private1_Y;
   }
 }

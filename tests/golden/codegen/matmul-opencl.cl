@@ -5,112 +5,43 @@
 //   S0: private0_C(private0_C_0, private0_C_1) += shared1_A(shared1_Ar0_0, shared1_Ar0_1) * shared2_B(shared2_Br1_0, share...
 //   S0_store0: C(p2 + (2 * p0 + a0), p3 + a1) = private0_C(a0, a1)
 
-#pragma OPENCL EXTENSION cl_khr_fp64 : enable
-typedef char int8_t;
-typedef short int16_t;
-typedef int int32_t;
-typedef long int64_t;
-typedef uchar uint8_t;
-typedef ushort uint16_t;
-typedef uint uint32_t;
-typedef ulong uint64_t;
-#define INT8_MIN CHAR_MIN
-#define INT8_MAX CHAR_MAX
-#define UINT8_MAX UCHAR_MAX
-#define INT16_MIN SHRT_MIN
-#define INT16_MAX SHRT_MAX
-#define UINT16_MAX USHRT_MAX
-#define INT32_MIN INT_MIN
-#define INT32_MAX INT_MAX
-#define UINT32_MAX UINT_MAX
-#define INT64_MIN LONG_MIN
-#define INT64_MAX LONG_MAX
-#define UINT64_MAX ULONG_MAX
-// Functions are overloaded.
-#define acosf acos
-#define acoshf acosh
-#define asinf asin
-#define asinhf asinh
-#define atanf atan
-#define atan2f atan2
-#define atanhf atanh
-#define cbrtf cbrt
-#define ceilf ceil
-#define copysignf copysign
-#define cosf cos
-#define coshf cosh
-#define erfcf erfc
-#define exp2f exp2
-#define expm1f expm1
-#define fabsf fabs
-#define floorf floor
-#define fmaf fma
-#define fmodf fmod
-#define hypotf hypot
-#define lgammaf_r lgamma_r
-#define log10f log10
-#define log1pf log1p
-#define log2f log2
-#define logbf logb
-#define logf log
-#define nextafterf nextafter
-#define powf pow
-#define remainderf remainder
-#define roundf round
-#define sinf sin
-#define sinhf sinh
-#define sqrtf sqrt
-#define tanf tan
-#define tgammaf tgamma
-#define truncf trunc
-
 __kernel __attribute__((reqd_work_group_size(7, 2, 1))) void tc_kernel_0(
     __global const float *restrict t_A,
     __global const float *restrict t_B,
     __global float *restrict t_C) {
-  const int32_t block_y = get_group_id(1);
-  const int32_t thread_y = get_local_id(1);
-  const int32_t thread_x = get_local_id(0);
-  __local char shared[128] __attribute__((aligned(64)));
+  const int block_y = get_group_id(1);
+  const int thread_y = get_local_id(1);
+  const int thread_x = get_local_id(0);
+  __local float t_shared1_A[2] __attribute__((aligned(64)));
+  __local float t_shared2_B[7] __attribute__((aligned(64)));
+  const int offset0 = 8 * block_y + 4 * thread_x;
+  float t_private0_C;
+  if (2 * block_y + thread_y <= 4) {
+    // S0_init
+    t_private0_C = 0.0f;
+  }
   {
-    float t_private0_C[1];
-    if (2 * block_y + thread_y <= 4) {
-      // S0_init
-      t_private0_C[0] = 0.0f;
-    }
-    {
-      int32_t c0 = 0;
-      do {
-        {
-          __local float *t_shared1_A = (__local float *)(shared + 0);
-          {
-            __local float *t_shared2_B = (__local float *)(shared + 64);
-            if (thread_y == 0 && thread_x <= 1 && 2 * block_y + thread_x <= 4) {
-              // S0_pack1
-              t_shared1_A[thread_x] = t_A[8 * block_y + 4 * thread_x + c0];
-            }
-            if (thread_y == 0) {
-              // S0_pack2
-              t_shared2_B[thread_x] = t_B[7 * c0 + thread_x];
-            }
-            {
-              barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-            }
-            if (2 * block_y + thread_y <= 4) {
-              // S0
-              t_private0_C[0] += t_shared1_A[thread_y] * t_shared2_B[thread_x];
-            }
-          }
-        }
-        {
-          barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-        }
-        c0 += 1;
-      } while (c0 < 4);
-    }
-    if (2 * block_y + thread_y <= 4) {
-      // S0_store0
-      t_C[14 * block_y + 7 * thread_y + thread_x] = t_private0_C[0];
-    }
+    int c0 = 0;
+    do {
+      if (thread_y == 0 && thread_x <= 1 && 2 * block_y + thread_x <= 4) {
+        // S0_pack1
+        t_shared1_A[thread_x] = t_A[offset0 + c0];
+      }
+      if (thread_y == 0) {
+        // S0_pack2
+        t_shared2_B[thread_x] = t_B[7 * c0 + thread_x];
+      }
+      barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+      if (2 * block_y + thread_y <= 4) {
+        // S0
+        t_private0_C += t_shared1_A[thread_y] * t_shared2_B[thread_x];
+      }
+      barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+      c0 += 1;
+    } while (c0 < 4);
+  }
+  if (2 * block_y + thread_y <= 4) {
+    // S0_store0
+    t_C[14 * block_y + 7 * thread_y + thread_x] = t_private0_C;
   }
 }

@@ -40,19 +40,15 @@ static __attribute__((noinline)) void tc_region_0_body(
     int64_t end) {
   for (int64_t c0 = begin; c0 < end; c0 += 1) {
     for (int64_t c1 = 0; c1 < 129; c1 += 1) {
-      {
-        // S0
-        t_C[129 * c0 + c1] = 0.0f;
+      // S0
+      t_C[129 * c0 + c1] = 0.0f;
+      float accumulator = t_C[129 * c0 + c1];
+      #pragma omp simd reduction(+:accumulator)
+      for (int64_t c2 = 0; c2 < 33; c2 += 1) {
+        // S1
+        accumulator += t_A[33 * c0 + c2] * t_B[129 * c2 + c1];
       }
-      {
-        float accumulator = t_C[129 * c0 + c1];
-        #pragma omp simd reduction(+:accumulator)
-        for (int64_t c2 = 0; c2 < 33; c2 += 1) {
-          // S1
-          accumulator += t_A[33 * c0 + c2] * t_B[129 * c2 + c1];
-        }
-        t_C[129 * c0 + c1] = accumulator;
-      }
+      t_C[129 * c0 + c1] = accumulator;
     }
   }
 }

@@ -29,15 +29,8 @@ typedef struct tc_runtime {
 #define TC_EXTREMES(name, type)                                                             \
   static inline type tc_min_##name(type a, type b) { return a < b ? a : b; }                \
   static inline type tc_max_##name(type a, type b) { return a > b ? a : b; }
-TC_EXTREMES(bool, bool)
-TC_EXTREMES(int8, int8_t)
-TC_EXTREMES(int16, int16_t)
-TC_EXTREMES(int32, int32_t)
+
 TC_EXTREMES(int64, int64_t)
-TC_EXTREMES(uint8, uint8_t)
-TC_EXTREMES(uint16, uint16_t)
-TC_EXTREMES(uint32, uint32_t)
-TC_EXTREMES(uint64, uint64_t)
 
 struct tc_region_0_context {
   const float *t_x;

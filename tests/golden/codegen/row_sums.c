@@ -50,20 +50,18 @@ static __attribute__((noinline)) void tc_region_0_body(
   for (int64_t c0 = begin; c0 < end; c0 += 1) {
     __asm__ volatile("");
     for (int64_t c1 = 0; c1 < 33; c1 += 1) {
-      {
-        float accumulator = 0.0f;
-        int32_t reached = 0;
-        #pragma omp simd reduction(+:accumulator) reduction(|:reached) reduction(max:faulted)
-        for (int64_t c2 = 0; c2 < 7; c2 += 1) {
-          if (c2 <= c0) {
-            // S0
-            accumulator += t_E[tc_checked_index((int64_t)t_I[7 * c0 + c2], 129, &faulted, 1) * 33 + c1];
-            reached = 1;
-          }
+      float accumulator = 0.0f;
+      int32_t reached = 0;
+      #pragma omp simd reduction(+:accumulator) reduction(|:reached) reduction(max:faulted)
+      for (int64_t c2 = 0; c2 < 7; c2 += 1) {
+        if (c2 <= c0) {
+          // S0
+          accumulator += t_E[tc_checked_index((int64_t)t_I[7 * c0 + c2], 129, &faulted, 1) * 33 + c1];
+          reached = 1;
         }
-        if (reached) {
-          t_s[33 * c0 + c1] = t_s[33 * c0 + c1] + accumulator;
-        }
+      }
+      if (reached) {
+        t_s[33 * c0 + c1] += accumulator;
       }
     }
   }

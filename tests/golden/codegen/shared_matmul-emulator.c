@@ -29,19 +29,6 @@ typedef struct tc_runtime {
   int64_t scratch_bytes;
 } tc_runtime;
 
-#define TC_EXTREMES(name, type)                                                             \
-  static inline type tc_min_##name(type a, type b) { return a < b ? a : b; }                \
-  static inline type tc_max_##name(type a, type b) { return a > b ? a : b; }
-TC_EXTREMES(bool, bool)
-TC_EXTREMES(int8, int8_t)
-TC_EXTREMES(int16, int16_t)
-TC_EXTREMES(int32, int32_t)
-TC_EXTREMES(int64, int64_t)
-TC_EXTREMES(uint8, uint8_t)
-TC_EXTREMES(uint16, uint16_t)
-TC_EXTREMES(uint32, uint32_t)
-TC_EXTREMES(uint64, uint64_t)
-
 // An index inside the dimension; where it is not, the fault is noted and the read goes to the first element.
 static inline int64_t tc_checked_index(int64_t index, int64_t extent, int32_t *faulted, int32_t number) {
   const bool outside = (uint64_t)index >= (uint64_t)extent;
@@ -228,73 +215,70 @@ static __attribute__((noinline)) void tc_kernel_0(
     int32_t block_x,
     int32_t thread_y,
     int32_t thread_x) {
+  float *t_shared1_A = (float *)(team->shared + 0);
+  float *t_shared2_B = (float *)(team->shared + 128);
+  const int32_t offset0 = 4 * thread_y + 2 * thread_x;
+  const int32_t offset1 = 16 * block_y + 8 * thread_y + 4 * thread_x;
+  const int32_t offset2 = 2 * thread_y + thread_x;
+  const int32_t offset3 = 4 * block_x + 2 * thread_y + thread_x;
+  const int32_t offset4 = 28 * block_y + 7 * thread_y + 4 * block_x + thread_x;
   int32_t faulted = 0;
-  {
-    float t_private0_C[16] __attribute__((aligned(64)));
-    __builtin_memset(t_private0_C, 0xff, sizeof t_private0_C);
+  float t_private0_C[16] __attribute__((aligned(64)));
+  __builtin_memset(t_private0_C, 0xff, sizeof t_private0_C);
+  #pragma GCC unroll 2
+  for (int32_t c0 = 0; c0 < 2; c0 += 1) {
     #pragma GCC unroll 2
-    for (int32_t c0 = 0; c0 < 2; c0 += 1) {
-      #pragma GCC unroll 2
-      for (int32_t c1 = 0; c1 < 2; c1 += 1) {
-        // S0_init
-        t_private0_C[tc_checked_index(2 * c0 + c1, 4, &faulted, -3)] = 0.0f;
+    for (int32_t c1 = 0; c1 < 2; c1 += 1) {
+      // S0_init
+      t_private0_C[tc_checked_index(2 * c0 + c1, 4, &faulted, -3)] = 0.0f;
+    }
+  }
+  for (int32_t c0 = -1; c0 < 2; c0 += 1) {
+    if (4 * block_y + 2 * thread_y + thread_x <= 4 && c0 <= 0) {
+      // S0_pack1
+      if (((uintptr_t)t_A & 7) == 0) {
+        tc_require_aligned(&t_shared1_A[tc_checked_index(offset0 + 16 * c0 + 16, 24, &faulted, -3)], &t_A[tc_checked_index(offset1 + 2 * c0 + 2, 20, &faulted, -3)], 8, &faulted, -4);
+        for (int32_t c1 = 0; c1 < 2; c1 += 1) {
+          // S0_pack1
+          tc_copy_later(team, &t_shared1_A[tc_checked_index(offset0 + 16 * c0 + c1 + 16, 24, &faulted, -3)], &t_A[tc_checked_index(offset1 + 2 * c0 + c1 + 2, 20, &faulted, -3)], 4);
+        }
+      }
+      else {
+        for (int32_t c1 = 0; c1 < 2; c1 += 1) {
+          // S0_pack1
+          tc_copy_later(team, &t_shared1_A[tc_checked_index(offset0 + 16 * c0 + c1 + 16, 24, &faulted, -3)], &t_A[tc_checked_index(offset1 + 2 * c0 + c1 + 2, 20, &faulted, -3)], 4);
+        }
       }
     }
-    {
-      float *t_shared1_A = (float *)(team->shared + 0);
-      {
-        float *t_shared2_B = (float *)(team->shared + 128);
-        for (int32_t c0 = -1; c0 < 2; c0 += 1) {
-          if (4 * block_y + 2 * thread_y + thread_x <= 4 && c0 <= 0) {
-            // S0_pack1
-            if (((uintptr_t)t_A & 7) == 0) {
-              tc_require_aligned(&t_shared1_A[tc_checked_index(16 * c0 + 4 * thread_y + 2 * thread_x + 16, 24, &faulted, -3)], &t_A[tc_checked_index(16 * block_y + 8 * thread_y + 4 * thread_x + 2 * c0 + 2, 20, &faulted, -3)], 8, &faulted, -4);
-              for (int32_t c1 = 0; c1 < 2; c1 += 1) {
-                // S0_pack1
-                tc_copy_later(team, &t_shared1_A[tc_checked_index(16 * c0 + 4 * thread_y + 2 * thread_x + c1 + 16, 24, &faulted, -3)], &t_A[tc_checked_index(16 * block_y + 8 * thread_y + 4 * thread_x + 2 * c0 + c1 + 2, 20, &faulted, -3)], 4);
-              }
-            }
-            else {
-              for (int32_t c1 = 0; c1 < 2; c1 += 1) {
-                // S0_pack1
-                tc_copy_later(team, &t_shared1_A[tc_checked_index(16 * c0 + 4 * thread_y + 2 * thread_x + c1 + 16, 24, &faulted, -3)], &t_A[tc_checked_index(16 * block_y + 8 * thread_y + 4 * thread_x + 2 * c0 + c1 + 2, 20, &faulted, -3)], 4);
-              }
-            }
-          }
-          if (4 * block_x + 2 * thread_y + thread_x <= 6 && c0 <= 0) {
-            for (int32_t c1 = 0; c1 < 2; c1 += 1) {
-              // S0_pack2
-              tc_copy_later(team, &t_shared2_B[tc_checked_index(16 * c0 + 4 * c1 + 2 * thread_y + thread_x + 16, 24, &faulted, -3)], &t_B[tc_checked_index(14 * c0 + 7 * c1 + 4 * block_x + 2 * thread_y + thread_x + 14, 28, &faulted, -3)], 4);
-            }
-          }
-          if (c0 >= 0) {
-            for (int32_t c1 = 0; c1 < 2; c1 += 1) {
-              #pragma GCC unroll 2
-              for (int32_t c2 = 0; c2 < 2; c2 += 1) {
-                #pragma GCC unroll 2
-                for (int32_t c3 = 0; c3 < 2; c3 += 1) {
-                  // S0
-                  t_private0_C[tc_checked_index(2 * c2 + c3, 4, &faulted, -3)] += t_shared1_A[tc_checked_index(16 * c0 + 4 * c2 + 2 * thread_y + c1, 24, &faulted, -3)] * t_shared2_B[tc_checked_index(16 * c0 + 4 * c1 + 2 * c3 + thread_x, 24, &faulted, -3)];
-                }
-              }
-            }
-          }
-          {
-            tc_arrive(team, 0);
-            tc_barrier(team, 0);
+    if (4 * block_x + 2 * thread_y + thread_x <= 6 && c0 <= 0) {
+      for (int32_t c1 = 0; c1 < 2; c1 += 1) {
+        // S0_pack2
+        tc_copy_later(team, &t_shared2_B[tc_checked_index(offset2 + 16 * c0 + 4 * c1 + 16, 24, &faulted, -3)], &t_B[tc_checked_index(offset3 + 14 * c0 + 7 * c1 + 14, 28, &faulted, -3)], 4);
+      }
+    }
+    if (c0 >= 0) {
+      for (int32_t c1 = 0; c1 < 2; c1 += 1) {
+        #pragma GCC unroll 2
+        for (int32_t c2 = 0; c2 < 2; c2 += 1) {
+          #pragma GCC unroll 2
+          for (int32_t c3 = 0; c3 < 2; c3 += 1) {
+            // S0
+            t_private0_C[tc_checked_index(2 * c2 + c3, 4, &faulted, -3)] += t_shared1_A[tc_checked_index(16 * c0 + 4 * c2 + 2 * thread_y + c1, 24, &faulted, -3)] * t_shared2_B[tc_checked_index(16 * c0 + 4 * c1 + 2 * c3 + thread_x, 24, &faulted, -3)];
           }
         }
       }
     }
-    #pragma GCC unroll 2
-    for (int32_t c0 = 0; c0 < 2; c0 += 1) {
-      if (c0 <= tc_min_int32(1, -2 * block_y - thread_y + 2)) {
-        #pragma GCC unroll 2
-        for (int32_t c1 = 0; c1 < 2; c1 += 1) {
-          if (c1 <= tc_min_int32(1, -2 * block_x - thread_x + 3)) {
-            // S0_store0
-            t_C[tc_checked_index(28 * block_y + 14 * c0 + 7 * thread_y + 4 * block_x + 2 * c1 + thread_x, 35, &faulted, -3)] = t_private0_C[tc_checked_index(2 * c0 + c1, 4, &faulted, -3)];
-          }
+    tc_arrive(team, 0);
+    tc_barrier(team, 0);
+  }
+  #pragma GCC unroll 2
+  for (int32_t c0 = 0; c0 < 2; c0 += 1) {
+    if (c0 <= -2 * block_y - thread_y + 2) {
+      #pragma GCC unroll 2
+      for (int32_t c1 = 0; c1 < 2; c1 += 1) {
+        if (c1 <= -2 * block_x - thread_x + 3) {
+          // S0_store0
+          t_C[tc_checked_index(offset4 + 14 * c0 + 2 * c1, 35, &faulted, -3)] = t_private0_C[tc_checked_index(2 * c0 + c1, 4, &faulted, -3)];
         }
       }
     }

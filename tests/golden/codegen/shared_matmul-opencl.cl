@@ -5,152 +5,76 @@
 //   S0: private0_C(private0_C_0, private0_C_1) += shared1_A(shared1_Ar0_0, shared1_Ar0_1, shared1_Ar0_2) * shared2_B(share...
 //   S0_store0: C(p2 + (4 * p0 + 2 * a0), p3 + (4 * p1 + 2 * a1)) = private0_C(a0, a1)
 
-#pragma OPENCL EXTENSION cl_khr_fp64 : enable
-typedef char int8_t;
-typedef short int16_t;
-typedef int int32_t;
-typedef long int64_t;
-typedef uchar uint8_t;
-typedef ushort uint16_t;
-typedef uint uint32_t;
-typedef ulong uint64_t;
-#define INT8_MIN CHAR_MIN
-#define INT8_MAX CHAR_MAX
-#define UINT8_MAX UCHAR_MAX
-#define INT16_MIN SHRT_MIN
-#define INT16_MAX SHRT_MAX
-#define UINT16_MAX USHRT_MAX
-#define INT32_MIN INT_MIN
-#define INT32_MAX INT_MAX
-#define UINT32_MAX UINT_MAX
-#define INT64_MIN LONG_MIN
-#define INT64_MAX LONG_MAX
-#define UINT64_MAX ULONG_MAX
-// Functions are overloaded.
-#define acosf acos
-#define acoshf acosh
-#define asinf asin
-#define asinhf asinh
-#define atanf atan
-#define atan2f atan2
-#define atanhf atanh
-#define cbrtf cbrt
-#define ceilf ceil
-#define copysignf copysign
-#define cosf cos
-#define coshf cosh
-#define erfcf erfc
-#define exp2f exp2
-#define expm1f expm1
-#define fabsf fabs
-#define floorf floor
-#define fmaf fma
-#define fmodf fmod
-#define hypotf hypot
-#define lgammaf_r lgamma_r
-#define log10f log10
-#define log1pf log1p
-#define log2f log2
-#define logbf logb
-#define logf log
-#define nextafterf nextafter
-#define powf pow
-#define remainderf remainder
-#define roundf round
-#define sinf sin
-#define sinhf sinh
-#define sqrtf sqrt
-#define tanf tan
-#define tgammaf tgamma
-#define truncf trunc
-
-#define TC_EXTREMES(name, type)                                                             \
-  static inline type tc_min_##name(type a, type b) { return a < b ? a : b; }                \
-  static inline type tc_max_##name(type a, type b) { return a > b ? a : b; }
-TC_EXTREMES(bool, bool)
-TC_EXTREMES(int8, int8_t)
-TC_EXTREMES(int16, int16_t)
-TC_EXTREMES(int32, int32_t)
-TC_EXTREMES(int64, int64_t)
-TC_EXTREMES(uint8, uint8_t)
-TC_EXTREMES(uint16, uint16_t)
-TC_EXTREMES(uint32, uint32_t)
-TC_EXTREMES(uint64, uint64_t)
-
 __kernel __attribute__((reqd_work_group_size(2, 2, 1))) void tc_kernel_0(
     __global const float *restrict t_A,
     __global const float *restrict t_B,
     __global float *restrict t_C) {
-  const int32_t block_y = get_group_id(1);
-  const int32_t block_x = get_group_id(0);
-  const int32_t thread_y = get_local_id(1);
-  const int32_t thread_x = get_local_id(0);
-  __local char shared[256] __attribute__((aligned(64)));
-  {
-    float t_private0_C[16] __attribute__((aligned(64)));
+  const int block_y = get_group_id(1);
+  const int block_x = get_group_id(0);
+  const int thread_y = get_local_id(1);
+  const int thread_x = get_local_id(0);
+  __local float t_shared1_A[24] __attribute__((aligned(64)));
+  __local float t_shared2_B[24] __attribute__((aligned(64)));
+  const int offset0 = 4 * thread_y + 2 * thread_x;
+  const int offset1 = 16 * block_y + 8 * thread_y + 4 * thread_x;
+  const int offset2 = 2 * thread_y + thread_x;
+  const int offset3 = 4 * block_x + 2 * thread_y + thread_x;
+  const int offset4 = 28 * block_y + 7 * thread_y + 4 * block_x + thread_x;
+  float t_private0_C[4];
+  #pragma unroll 2
+  for (int c0 = 0; c0 < 2; c0 += 1) {
     #pragma unroll 2
-    for (int32_t c0 = 0; c0 < 2; c0 += 1) {
-      #pragma unroll 2
-      for (int32_t c1 = 0; c1 < 2; c1 += 1) {
-        // S0_init
-        t_private0_C[2 * c0 + c1] = 0.0f;
-      }
+    for (int c1 = 0; c1 < 2; c1 += 1) {
+      // S0_init
+      t_private0_C[2 * c0 + c1] = 0.0f;
     }
-    {
-      __local float *t_shared1_A = (__local float *)(shared + 0);
-      {
-        __local float *t_shared2_B = (__local float *)(shared + 128);
-        {
-          int32_t c0 = -1;
-          do {
-            if (4 * block_y + 2 * thread_y + thread_x <= 4 && c0 <= 0) {
-              // S0_pack1
-              if (((uintptr_t)t_A & 7) == 0) {
-                *(__local uint2 *)&t_shared1_A[16 * c0 + 4 * thread_y + 2 * thread_x + 16] = *(__global const uint2 *)&t_A[16 * block_y + 8 * thread_y + 4 * thread_x + 2 * c0 + 2];
-              }
-              else {
-                for (int32_t c1 = 0; c1 < 2; c1 += 1) {
-                  // S0_pack1
-                  t_shared1_A[16 * c0 + 4 * thread_y + 2 * thread_x + c1 + 16] = t_A[16 * block_y + 8 * thread_y + 4 * thread_x + 2 * c0 + c1 + 2];
-                }
-              }
-            }
-            if (4 * block_x + 2 * thread_y + thread_x <= 6 && c0 <= 0) {
-              for (int32_t c1 = 0; c1 < 2; c1 += 1) {
-                // S0_pack2
-                t_shared2_B[16 * c0 + 4 * c1 + 2 * thread_y + thread_x + 16] = t_B[14 * c0 + 7 * c1 + 4 * block_x + 2 * thread_y + thread_x + 14];
-              }
-            }
-            if (c0 >= 0) {
-              #pragma unroll 2
-              for (int32_t c1 = 0; c1 < 2; c1 += 1) {
-                #pragma unroll 2
-                for (int32_t c2 = 0; c2 < 2; c2 += 1) {
-                  #pragma unroll 2
-                  for (int32_t c3 = 0; c3 < 2; c3 += 1) {
-                    // S0
-                    t_private0_C[2 * c2 + c3] += t_shared1_A[16 * c0 + 4 * c2 + 2 * thread_y + c1] * t_shared2_B[16 * c0 + 4 * c1 + 2 * c3 + thread_x];
-                  }
-                }
-              }
-            }
-            {
-              barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-            }
-            c0 += 1;
-          } while (c0 < 2);
+  }
+  {
+    int c0 = -1;
+    do {
+      if (4 * block_y + 2 * thread_y + thread_x <= 4 && c0 <= 0) {
+        // S0_pack1
+        if (((uintptr_t)t_A & 7) == 0) {
+          *(__local uint2 *)&t_shared1_A[offset0 + 16 * c0 + 16] = *(__global const uint2 *)&t_A[offset1 + 2 * c0 + 2];
+        }
+        else {
+          for (int c1 = 0; c1 < 2; c1 += 1) {
+            // S0_pack1
+            t_shared1_A[offset0 + 16 * c0 + c1 + 16] = t_A[offset1 + 2 * c0 + c1 + 2];
+          }
         }
       }
-    }
-    #pragma unroll 2
-    for (int32_t c0 = 0; c0 < 2; c0 += 1) {
-      if (c0 <= tc_min_int32(1, -2 * block_y - thread_y + 2)) {
+      if (4 * block_x + 2 * thread_y + thread_x <= 6 && c0 <= 0) {
+        for (int c1 = 0; c1 < 2; c1 += 1) {
+          // S0_pack2
+          t_shared2_B[offset2 + 16 * c0 + 4 * c1 + 16] = t_B[offset3 + 14 * c0 + 7 * c1 + 14];
+        }
+      }
+      if (c0 >= 0) {
         #pragma unroll 2
-        for (int32_t c1 = 0; c1 < 2; c1 += 1) {
-          if (c1 <= tc_min_int32(1, -2 * block_x - thread_x + 3)) {
-            // S0_store0
-            t_C[28 * block_y + 14 * c0 + 7 * thread_y + 4 * block_x + 2 * c1 + thread_x] = t_private0_C[2 * c0 + c1];
+        for (int c1 = 0; c1 < 2; c1 += 1) {
+          #pragma unroll 2
+          for (int c2 = 0; c2 < 2; c2 += 1) {
+            #pragma unroll 2
+            for (int c3 = 0; c3 < 2; c3 += 1) {
+              // S0
+              t_private0_C[2 * c2 + c3] += t_shared1_A[16 * c0 + 4 * c2 + 2 * thread_y + c1] * t_shared2_B[16 * c0 + 4 * c1 + 2 * c3 + thread_x];
+            }
           }
+        }
+      }
+      barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+      c0 += 1;
+    } while (c0 < 2);
+  }
+  #pragma unroll 2
+  for (int c0 = 0; c0 < 2; c0 += 1) {
+    if (c0 <= -2 * block_y - thread_y + 2) {
+      #pragma unroll 2
+      for (int c1 = 0; c1 < 2; c1 += 1) {
+        if (c1 <= -2 * block_x - thread_x + 3) {
+          // S0_store0
+          t_C[offset4 + 14 * c0 + 2 * c1] = t_private0_C[2 * c0 + c1];
         }
       }
     }

@@ -5,37 +5,9 @@
 //   S0: private0_C(private0_C_0, private0_C_1) += shared1_A(shared1_Ar0_0, shared1_Ar0_1, shared1_Ar0_2) * shared2_B(share...
 //   S0_store0: C(p2 + (4 * p0 + 2 * a0), p3 + (4 * p1 + 2 * a1)) = private0_C(a0, a1)
 
-typedef signed char int8_t;
-typedef short int16_t;
-typedef int int32_t;
-typedef long long int64_t;
-typedef unsigned char uint8_t;
-typedef unsigned short uint16_t;
-typedef unsigned int uint32_t;
-typedef unsigned long long uint64_t;
 typedef unsigned long long uintptr_t;
-#define INT8_MIN (-128)
-#define INT8_MAX 127
-#define UINT8_MAX 255
-#define INT16_MIN (-32768)
-#define INT16_MAX 32767
-#define UINT16_MAX 65535
-#define INT32_MIN (-2147483647 - 1)
-#define INT32_MAX 2147483647
-#define UINT32_MAX 4294967295u
-#define INT64_MIN (-9223372036854775807ll - 1)
-#define INT64_MAX 9223372036854775807ll
-#define UINT64_MAX 18446744073709551615ull
-#define INFINITY __int_as_float(0x7f800000)
-#define NAN __int_as_float(0x7fffffff)
-// Those of float32 are 2.2e-6 off where x is great.
-#define j0f(x) ((float)j0((double)(x)))
-#define j1f(x) ((float)j1((double)(x)))
-#define y0f(x) ((float)y0((double)(x)))
-#define y1f(x) ((float)y1((double)(x)))
 
-// Copies to shared memory that end by themselves, where the machine has such; what has arrived is seen by all threads
-// after the next barrier.
+// A copy to shared memory that ends by itself, where the machine has such.
 template <int bytes> static __forceinline__ void tc_copy_ahead(void *to, const void *from) {
 #if __CUDA_ARCH__ >= 800
   const unsigned place = (unsigned)__cvta_generic_to_shared(to);
@@ -45,11 +17,6 @@ template <int bytes> static __forceinline__ void tc_copy_ahead(void *to, const v
   if constexpr (bytes == 16) *(uint4 *)to = *(const uint4 *)from;
   else if constexpr (bytes == 8) *(uint2 *)to = *(const uint2 *)from;
   else *(unsigned *)to = *(const unsigned *)from;
-#endif
-}
-template <int pending> static __forceinline__ void tc_arrived() {
-#if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.commit_group;\n cp.async.wait_group %0;" ::"n"(pending) : "memory");
 #endif
 }
 
@@ -68,82 +35,73 @@ static __forceinline__ void tc_copy_piece(element *to, const element *from) {
   }
 }
 
-#define TC_EXTREMES(name, type)                                                             \
-  static inline type tc_min_##name(type a, type b) { return a < b ? a : b; }                \
-  static inline type tc_max_##name(type a, type b) { return a > b ? a : b; }
-TC_EXTREMES(bool, bool)
-TC_EXTREMES(int8, int8_t)
-TC_EXTREMES(int16, int16_t)
-TC_EXTREMES(int32, int32_t)
-TC_EXTREMES(int64, int64_t)
-TC_EXTREMES(uint8, uint8_t)
-TC_EXTREMES(uint16, uint16_t)
-TC_EXTREMES(uint32, uint32_t)
-TC_EXTREMES(uint64, uint64_t)
+// Waits for the copies ahead, but for those of the last so many groups; a group ends here.  What has arrived is seen by
+// all threads after the next barrier.
+template <int pending> static __forceinline__ void tc_arrived() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.commit_group;\n cp.async.wait_group %0;" ::"n"(pending) : "memory");
+#endif
+}
 
 template <bool aligned> static __forceinline__ void tc_kernel_0_run(
     const float *__restrict__ t_A,
     const float *__restrict__ t_B,
     float *__restrict__ t_C,
-    char *shared,
-    int32_t block_y,
-    int32_t block_x,
-    int32_t thread_y,
-    int32_t thread_x) {
-  {
-    float t_private0_C[16] __attribute__((aligned(64)));
+    float *t_shared1_A,
+    float *t_shared2_B,
+    int block_y,
+    int block_x,
+    int thread_y,
+    int thread_x) {
+  const int offset0 = 4 * thread_y + 2 * thread_x;
+  const int offset1 = 16 * block_y + 8 * thread_y + 4 * thread_x;
+  const int offset2 = 2 * thread_y + thread_x;
+  const int offset3 = 4 * block_x + 2 * thread_y + thread_x;
+  const int offset4 = 28 * block_y + 7 * thread_y + 4 * block_x + thread_x;
+  float t_private0_C[4];
+  #pragma unroll 2
+  for (int c0 = 0; c0 < 2; c0 += 1) {
     #pragma unroll 2
-    for (int32_t c0 = 0; c0 < 2; c0 += 1) {
-      #pragma unroll 2
-      for (int32_t c1 = 0; c1 < 2; c1 += 1) {
-        // S0_init
-        t_private0_C[2 * c0 + c1] = 0.0f;
+    for (int c1 = 0; c1 < 2; c1 += 1) {
+      // S0_init
+      t_private0_C[2 * c0 + c1] = 0.0f;
+    }
+  }
+  for (int c0 = -1; c0 < 2; c0 += 1) {
+    if (4 * block_y + 2 * thread_y + thread_x <= 4 && c0 <= 0) {
+      // S0_pack1
+      tc_copy_piece<aligned, true, 8>(&t_shared1_A[offset0 + 16 * c0 + 16], &t_A[offset1 + 2 * c0 + 2]);
+    }
+    if (4 * block_x + 2 * thread_y + thread_x <= 6 && c0 <= 0) {
+      for (int c1 = 0; c1 < 2; c1 += 1) {
+        // S0_pack2
+        tc_copy_ahead<4>(&t_shared2_B[offset2 + 16 * c0 + 4 * c1 + 16], &t_B[offset3 + 14 * c0 + 7 * c1 + 14]);
       }
     }
-    {
-      float *t_shared1_A = (float *)(shared + 0);
-      {
-        float *t_shared2_B = (float *)(shared + 128);
-        for (int32_t c0 = -1; c0 < 2; c0 += 1) {
-          if (4 * block_y + 2 * thread_y + thread_x <= 4 && c0 <= 0) {
-            // S0_pack1
-            tc_copy_piece<aligned, true, 8>(&t_shared1_A[16 * c0 + 4 * thread_y + 2 * thread_x + 16], &t_A[16 * block_y + 8 * thread_y + 4 * thread_x + 2 * c0 + 2]);
-          }
-          if (4 * block_x + 2 * thread_y + thread_x <= 6 && c0 <= 0) {
-            for (int32_t c1 = 0; c1 < 2; c1 += 1) {
-              // S0_pack2
-              tc_copy_ahead<4>(&t_shared2_B[16 * c0 + 4 * c1 + 2 * thread_y + thread_x + 16], &t_B[14 * c0 + 7 * c1 + 4 * block_x + 2 * thread_y + thread_x + 14]);
-            }
-          }
-          if (c0 >= 0) {
-            #pragma unroll 2
-            for (int32_t c1 = 0; c1 < 2; c1 += 1) {
-              #pragma unroll 2
-              for (int32_t c2 = 0; c2 < 2; c2 += 1) {
-                #pragma unroll 2
-                for (int32_t c3 = 0; c3 < 2; c3 += 1) {
-                  // S0
-                  t_private0_C[2 * c2 + c3] += t_shared1_A[16 * c0 + 4 * c2 + 2 * thread_y + c1] * t_shared2_B[16 * c0 + 4 * c1 + 2 * c3 + thread_x];
-                }
-              }
-            }
-          }
-          {
-            tc_arrived<0>();
-            __syncthreads();
+    if (c0 >= 0) {
+      #pragma unroll 2
+      for (int c1 = 0; c1 < 2; c1 += 1) {
+        #pragma unroll 2
+        for (int c2 = 0; c2 < 2; c2 += 1) {
+          #pragma unroll 2
+          for (int c3 = 0; c3 < 2; c3 += 1) {
+            // S0
+            t_private0_C[2 * c2 + c3] += t_shared1_A[16 * c0 + 4 * c2 + 2 * thread_y + c1] * t_shared2_B[16 * c0 + 4 * c1 + 2 * c3 + thread_x];
           }
         }
       }
     }
-    #pragma unroll 2
-    for (int32_t c0 = 0; c0 < 2; c0 += 1) {
-      if (c0 <= tc_min_int32(1, -2 * block_y - thread_y + 2)) {
-        #pragma unroll 2
-        for (int32_t c1 = 0; c1 < 2; c1 += 1) {
-          if (c1 <= tc_min_int32(1, -2 * block_x - thread_x + 3)) {
-            // S0_store0
-            t_C[28 * block_y + 14 * c0 + 7 * thread_y + 4 * block_x + 2 * c1 + thread_x] = t_private0_C[2 * c0 + c1];
-          }
+    tc_arrived<0>();
+    __syncthreads();
+  }
+  #pragma unroll 2
+  for (int c0 = 0; c0 < 2; c0 += 1) {
+    if (c0 <= -2 * block_y - thread_y + 2) {
+      #pragma unroll 2
+      for (int c1 = 0; c1 < 2; c1 += 1) {
+        if (c1 <= -2 * block_x - thread_x + 3) {
+          // S0_store0
+          t_C[offset4 + 14 * c0 + 2 * c1] = t_private0_C[2 * c0 + c1];
         }
       }
     }
@@ -154,15 +112,16 @@ extern "C" __global__ __launch_bounds__(4, 1) void tc_kernel_0(
     const float *__restrict__ t_A,
     const float *__restrict__ t_B,
     float *__restrict__ t_C) {
-  const int32_t block_y = blockIdx.y;
-  const int32_t block_x = blockIdx.x;
-  const int32_t thread_y = threadIdx.y;
-  const int32_t thread_x = threadIdx.x;
-  __shared__ __align__(64) char shared[256];
+  const int block_y = blockIdx.y;
+  const int block_x = blockIdx.x;
+  const int thread_y = threadIdx.y;
+  const int thread_x = threadIdx.x;
+  __shared__ __align__(64) float t_shared1_A[24];
+  __shared__ __align__(64) float t_shared2_B[24];
   if ((((uintptr_t)t_A) & 7) == 0) {
-    tc_kernel_0_run<true>(t_A, t_B, t_C, shared, block_y, block_x, thread_y, thread_x);
+    tc_kernel_0_run<true>(t_A, t_B, t_C, t_shared1_A, t_shared2_B, block_y, block_x, thread_y, thread_x);
   }
   else {
-    tc_kernel_0_run<false>(t_A, t_B, t_C, shared, block_y, block_x, thread_y, thread_x);
+    tc_kernel_0_run<false>(t_A, t_B, t_C, t_shared1_A, t_shared2_B, block_y, block_x, thread_y, thread_x);
   }
 }

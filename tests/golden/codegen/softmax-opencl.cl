@@ -6,67 +6,11 @@
 //   S2: shared2_S(shared2_S_0) += shared1_E(shared1_Er0_0, shared1_Er0_1)
 //   S3: O(i, j) = shared1_E(shared1_Er0_0, shared1_Er0_1) / shared2_S(shared2_Sr1_0)
 
-#pragma OPENCL EXTENSION cl_khr_fp64 : enable
-typedef char int8_t;
-typedef short int16_t;
 typedef int int32_t;
-typedef long int64_t;
-typedef uchar uint8_t;
-typedef ushort uint16_t;
 typedef uint uint32_t;
-typedef ulong uint64_t;
-#define INT8_MIN CHAR_MIN
-#define INT8_MAX CHAR_MAX
-#define UINT8_MAX UCHAR_MAX
-#define INT16_MIN SHRT_MIN
-#define INT16_MAX SHRT_MAX
-#define UINT16_MAX USHRT_MAX
-#define INT32_MIN INT_MIN
-#define INT32_MAX INT_MAX
-#define UINT32_MAX UINT_MAX
-#define INT64_MIN LONG_MIN
-#define INT64_MAX LONG_MAX
-#define UINT64_MAX ULONG_MAX
-// Functions are overloaded.
-#define acosf acos
-#define acoshf acosh
-#define asinf asin
-#define asinhf asinh
-#define atanf atan
-#define atan2f atan2
-#define atanhf atanh
-#define cbrtf cbrt
-#define ceilf ceil
-#define copysignf copysign
-#define cosf cos
-#define coshf cosh
-#define erfcf erfc
-#define exp2f exp2
-#define expm1f expm1
-#define fabsf fabs
-#define floorf floor
 #define fmaf fma
-#define fmodf fmod
-#define hypotf hypot
-#define lgammaf_r lgamma_r
-#define log10f log10
-#define log1pf log1p
-#define log2f log2
-#define logbf logb
-#define logf log
-#define nextafterf nextafter
-#define powf pow
-#define remainderf remainder
-#define roundf round
-#define sinf sin
-#define sinhf sinh
-#define sqrtf sqrt
-#define tanf tan
-#define tgammaf tgamma
-#define truncf trunc
 
-// These propagate NaN, which fmin and fmax do not: a comparison with NaN is false, so a is kept where it is one.  The
-// reductions that OpenMP has of its own would lose it when lanes are combined.
+// These propagate NaN, which fmin and fmax do not: a comparison with NaN is false, so a is kept where it is one.
 #define TC_FLOATING_EXTREMES(name, type)                                                    \
   static inline type tc_min_##name(type a, type b) {                                        \
     const type less = b < a ? b : a;                                                        \
@@ -76,27 +20,8 @@ typedef ulong uint64_t;
     const type greater = b > a ? b : a;                                                     \
     return b != b ? b : greater;                                                            \
   }
-#if __CUDA_ARCH__ >= 800
-#define TC_ONE_STEP(name)                                                                   \
-  static inline float tc_##name##_float32(float a, float b) {                               \
-    float found;                                                                            \
-    asm(#name ".NaN.f32 %0, %1, %2;" : "=f"(found) : "f"(a), "f"(b));                       \
-    return found;                                                                           \
-  }
-TC_ONE_STEP(min)
-TC_ONE_STEP(max)
-#else
+
 TC_FLOATING_EXTREMES(float32, float)
-#endif
-TC_FLOATING_EXTREMES(float64, double)
-#pragma omp declare reduction(tc_min_float32:float:omp_out = tc_min_float32(omp_out, omp_in)) \
-    initializer(omp_priv = INFINITY)
-#pragma omp declare reduction(tc_max_float32:float:omp_out = tc_max_float32(omp_out, omp_in)) \
-    initializer(omp_priv = -INFINITY)
-#pragma omp declare reduction(tc_min_float64:double:omp_out = tc_min_float64(omp_out, omp_in)) \
-    initializer(omp_priv = INFINITY)
-#pragma omp declare reduction(tc_max_float64:double:omp_out = tc_max_float64(omp_out, omp_in)) \
-    initializer(omp_priv = -INFINITY)
 
 // The functions of float32 in which neural networks spend their time call nothing and have no branches: compilers run
 // them in lanes everywhere, in conditional expressions too, and every lane and tail has the same bits.  They are off by
@@ -145,63 +70,40 @@ static inline float tc_exp_float32(float x) {
 __kernel __attribute__((reqd_work_group_size(5, 1, 1))) void tc_kernel_0(
     __global const float *restrict t_X,
     __global float *restrict t_O) {
-  const int32_t block_x = get_group_id(0);
-  const int32_t thread_x = get_local_id(0);
-  __local char shared[192] __attribute__((aligned(64)));
-  {
-    __local float *t_shared2_S = (__local float *)(shared + 0);
-    {
-      __local float *t_shared1_E = (__local float *)(shared + 64);
-      {
-        __local float *t_shared0_M = (__local float *)(shared + 128);
-        if (thread_x == 0) {
-          {
-            // S0_init
-            t_shared0_M[0] = -INFINITY;
-          }
-          {
-            float accumulator = t_shared0_M[0];
-            #pragma unroll 5
-            for (int32_t c0 = 0; c0 < 5; c0 += 1) {
-              // S0
-              accumulator = tc_max_float32(accumulator, t_X[5 * block_x + c0]);
-            }
-            t_shared0_M[0] = accumulator;
-          }
-        }
-        {
-          barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-        }
-        {
-          // S1
-          t_shared1_E[thread_x] = tc_exp_float32(t_X[5 * block_x + thread_x] - t_shared0_M[0]);
-        }
-        if (thread_x == 0) {
-          // S2_init
-          t_shared2_S[0] = 0.0f;
-        }
-        {
-          barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-        }
-        if (thread_x == 0) {
-          {
-            float accumulator = t_shared2_S[0];
-            #pragma unroll 5
-            for (int32_t c0 = 0; c0 < 5; c0 += 1) {
-              // S2
-              accumulator += t_shared1_E[c0];
-            }
-            t_shared2_S[0] = accumulator;
-          }
-        }
-        {
-          barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-        }
-        {
-          // S3
-          t_O[5 * block_x + thread_x] = t_shared1_E[thread_x] / t_shared2_S[0];
-        }
-      }
+  const int block_x = get_group_id(0);
+  const int thread_x = get_local_id(0);
+  __local float t_shared2_S[1] __attribute__((aligned(64)));
+  __local float t_shared1_E[5] __attribute__((aligned(64)));
+  __local float t_shared0_M[1] __attribute__((aligned(64)));
+  if (thread_x == 0) {
+    // S0_init
+    t_shared0_M[0] = -INFINITY;
+    float accumulator = t_shared0_M[0];
+    #pragma unroll 5
+    for (int c0 = 0; c0 < 5; c0 += 1) {
+      // S0
+      accumulator = tc_max_float32(accumulator, t_X[5 * block_x + c0]);
     }
+    t_shared0_M[0] = accumulator;
   }
+  barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+  // S1
+  t_shared1_E[thread_x] = tc_exp_float32(t_X[5 * block_x + thread_x] - t_shared0_M[0]);
+  if (thread_x == 0) {
+    // S2_init
+    t_shared2_S[0] = 0.0f;
+  }
+  barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+  if (thread_x == 0) {
+    float accumulator = t_shared2_S[0];
+    #pragma unroll 5
+    for (int c0 = 0; c0 < 5; c0 += 1) {
+      // S2
+      accumulator += t_shared1_E[c0];
+    }
+    t_shared2_S[0] = accumulator;
+  }
+  barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+  // S3
+  t_O[5 * block_x + thread_x] = t_shared1_E[thread_x] / t_shared2_S[0];
 }

@@ -6,126 +6,54 @@
 //   S2: shared2_S(shared2_S_0) += shared1_E(shared1_Er0_0, shared1_Er0_1)
 //   S3: O(i, j) = shared1_E(shared1_Er0_0, shared1_Er0_1) / shared2_S(shared2_Sr1_0)
 
-typedef signed char int8_t;
-typedef short int16_t;
-typedef int int32_t;
-typedef long long int64_t;
-typedef unsigned char uint8_t;
-typedef unsigned short uint16_t;
-typedef unsigned int uint32_t;
-typedef unsigned long long uint64_t;
-typedef unsigned long long uintptr_t;
-#define INT8_MIN (-128)
-#define INT8_MAX 127
-#define UINT8_MAX 255
-#define INT16_MIN (-32768)
-#define INT16_MAX 32767
-#define UINT16_MAX 65535
-#define INT32_MIN (-2147483647 - 1)
-#define INT32_MAX 2147483647
-#define UINT32_MAX 4294967295u
-#define INT64_MIN (-9223372036854775807ll - 1)
-#define INT64_MAX 9223372036854775807ll
-#define UINT64_MAX 18446744073709551615ull
 #define INFINITY __int_as_float(0x7f800000)
-#define NAN __int_as_float(0x7fffffff)
-// Those of float32 are 2.2e-6 off where x is great.
-#define j0f(x) ((float)j0((double)(x)))
-#define j1f(x) ((float)j1((double)(x)))
-#define y0f(x) ((float)y0((double)(x)))
-#define y1f(x) ((float)y1((double)(x)))
 
-// These propagate NaN, which fmin and fmax do not: a comparison with NaN is false, so a is kept where it is one.  The
-// reductions that OpenMP has of its own would lose it when lanes are combined.
-#define TC_FLOATING_EXTREMES(name, type)                                                    \
-  static inline type tc_min_##name(type a, type b) {                                        \
-    const type less = b < a ? b : a;                                                        \
-    return b != b ? b : less;                                                               \
-  }                                                                                         \
-  static inline type tc_max_##name(type a, type b) {                                        \
-    const type greater = b > a ? b : a;                                                     \
-    return b != b ? b : greater;                                                            \
-  }
+// NaN where either is, which fmaxf is not.
+static inline float tc_max_float32(float a, float b) {
 #if __CUDA_ARCH__ >= 800
-#define TC_ONE_STEP(name)                                                                   \
-  static inline float tc_##name##_float32(float a, float b) {                               \
-    float found;                                                                            \
-    asm(#name ".NaN.f32 %0, %1, %2;" : "=f"(found) : "f"(a), "f"(b));                       \
-    return found;                                                                           \
-  }
-TC_ONE_STEP(min)
-TC_ONE_STEP(max)
+  float found;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(found) : "f"(a), "f"(b));
+  return found;
 #else
-TC_FLOATING_EXTREMES(float32, float)
+  return b != b || b > a ? b : a;
 #endif
-TC_FLOATING_EXTREMES(float64, double)
-#pragma omp declare reduction(tc_min_float32:float:omp_out = tc_min_float32(omp_out, omp_in)) \
-    initializer(omp_priv = INFINITY)
-#pragma omp declare reduction(tc_max_float32:float:omp_out = tc_max_float32(omp_out, omp_in)) \
-    initializer(omp_priv = -INFINITY)
-#pragma omp declare reduction(tc_min_float64:double:omp_out = tc_min_float64(omp_out, omp_in)) \
-    initializer(omp_priv = INFINITY)
-#pragma omp declare reduction(tc_max_float64:double:omp_out = tc_max_float64(omp_out, omp_in)) \
-    initializer(omp_priv = -INFINITY)
+}
 
 extern "C" __global__ __launch_bounds__(5, 1) void tc_kernel_0(const float *__restrict__ t_X, float *__restrict__ t_O) {
-  const int32_t block_x = blockIdx.x;
-  const int32_t thread_x = threadIdx.x;
-  __shared__ __align__(64) char shared[192];
-  {
-    float *t_shared2_S = (float *)(shared + 0);
-    {
-      float *t_shared1_E = (float *)(shared + 64);
-      {
-        float *t_shared0_M = (float *)(shared + 128);
-        if (thread_x == 0) {
-          {
-            // S0_init
-            t_shared0_M[0] = -INFINITY;
-          }
-          {
-            float accumulator = t_shared0_M[0];
-            #pragma unroll 5
-            for (int32_t c0 = 0; c0 < 5; c0 += 1) {
-              // S0
-              accumulator = tc_max_float32(accumulator, t_X[5 * block_x + c0]);
-            }
-            t_shared0_M[0] = accumulator;
-          }
-        }
-        {
-          __syncthreads();
-        }
-        {
-          // S1
-          t_shared1_E[thread_x] = expf(t_X[5 * block_x + thread_x] - t_shared0_M[0]);
-        }
-        if (thread_x == 0) {
-          // S2_init
-          t_shared2_S[0] = 0.0f;
-        }
-        {
-          __syncthreads();
-        }
-        if (thread_x == 0) {
-          {
-            float accumulator = t_shared2_S[0];
-            #pragma unroll 5
-            for (int32_t c0 = 0; c0 < 5; c0 += 1) {
-              // S2
-              accumulator += t_shared1_E[c0];
-            }
-            t_shared2_S[0] = accumulator;
-          }
-        }
-        {
-          __syncthreads();
-        }
-        {
-          // S3
-          t_O[5 * block_x + thread_x] = t_shared1_E[thread_x] / t_shared2_S[0];
-        }
-      }
+  const int block_x = blockIdx.x;
+  const int thread_x = threadIdx.x;
+  __shared__ __align__(64) float t_shared2_S[1];
+  __shared__ __align__(64) float t_shared1_E[5];
+  __shared__ __align__(64) float t_shared0_M[1];
+  if (thread_x == 0) {
+    // S0_init
+    t_shared0_M[0] = -INFINITY;
+    float accumulator = t_shared0_M[0];
+    #pragma unroll 5
+    for (int c0 = 0; c0 < 5; c0 += 1) {
+      // S0
+      accumulator = tc_max_float32(accumulator, t_X[5 * block_x + c0]);
     }
+    t_shared0_M[0] = accumulator;
   }
+  __syncthreads();
+  // S1
+  t_shared1_E[thread_x] = expf(t_X[5 * block_x + thread_x] - t_shared0_M[0]);
+  if (thread_x == 0) {
+    // S2_init
+    t_shared2_S[0] = 0.0f;
+  }
+  __syncthreads();
+  if (thread_x == 0) {
+    float accumulator = t_shared2_S[0];
+    #pragma unroll 5
+    for (int c0 = 0; c0 < 5; c0 += 1) {
+      // S2
+      accumulator += t_shared1_E[c0];
+    }
+    t_shared2_S[0] = accumulator;
+  }
+  __syncthreads();
+  // S3
+  t_O[5 * block_x + thread_x] = t_shared1_E[thread_x] / t_shared2_S[0];
 }

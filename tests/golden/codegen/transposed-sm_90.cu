@@ -5,37 +5,7 @@
 //   S0: private0_C(private0_C_0, private0_C_1) += shared1_A(shared1_Ar0_0, shared1_Ar0_1, shared1_Ar0_2) * shared2_B(share...
 //   S0_store0: C(p2 + a0, p3 + a1) = private0_C(a0, a1)
 
-typedef signed char int8_t;
-typedef short int16_t;
-typedef int int32_t;
-typedef long long int64_t;
-typedef unsigned char uint8_t;
-typedef unsigned short uint16_t;
-typedef unsigned int uint32_t;
-typedef unsigned long long uint64_t;
-typedef unsigned long long uintptr_t;
-#define INT8_MIN (-128)
-#define INT8_MAX 127
-#define UINT8_MAX 255
-#define INT16_MIN (-32768)
-#define INT16_MAX 32767
-#define UINT16_MAX 65535
-#define INT32_MIN (-2147483647 - 1)
-#define INT32_MAX 2147483647
-#define UINT32_MAX 4294967295u
-#define INT64_MIN (-9223372036854775807ll - 1)
-#define INT64_MAX 9223372036854775807ll
-#define UINT64_MAX 18446744073709551615ull
-#define INFINITY __int_as_float(0x7f800000)
-#define NAN __int_as_float(0x7fffffff)
-// Those of float32 are 2.2e-6 off where x is great.
-#define j0f(x) ((float)j0((double)(x)))
-#define j1f(x) ((float)j1((double)(x)))
-#define y0f(x) ((float)y0((double)(x)))
-#define y1f(x) ((float)y1((double)(x)))
-
-// Copies to shared memory that end by themselves, where the machine has such; what has arrived is seen by all threads
-// after the next barrier.
+// A copy to shared memory that ends by itself, where the machine has such.
 template <int bytes> static __forceinline__ void tc_copy_ahead(void *to, const void *from) {
 #if __CUDA_ARCH__ >= 800
   const unsigned place = (unsigned)__cvta_generic_to_shared(to);
@@ -47,6 +17,9 @@ template <int bytes> static __forceinline__ void tc_copy_ahead(void *to, const v
   else *(unsigned *)to = *(const unsigned *)from;
 #endif
 }
+
+// Waits for the copies ahead, but for those of the last so many groups; a group ends here.  What has arrived is seen by
+// all threads after the next barrier.
 template <int pending> static __forceinline__ void tc_arrived() {
 #if __CUDA_ARCH__ >= 800
   asm volatile("cp.async.commit_group;\n cp.async.wait_group %0;" ::"n"(pending) : "memory");
@@ -57,44 +30,31 @@ extern "C" __global__ __launch_bounds__(15, 1) void tc_kernel_0(
     const float *__restrict__ t_A,
     const float *__restrict__ t_B,
     float *__restrict__ t_C) {
-  const int32_t thread_y = threadIdx.y;
-  const int32_t thread_x = threadIdx.x;
-  __shared__ __align__(64) char shared[512];
-  {
-    float t_private0_C[1];
-    {
-      // S0_init
-      t_private0_C[0] = 0.0f;
-    }
-    {
-      float *t_shared1_A = (float *)(shared + 0);
-      {
-        float *t_shared2_B = (float *)(shared + 256);
-        for (int32_t c0 = -3; c0 < 4; c0 += 1) {
-          if (3 * thread_y + thread_x <= 4 && c0 <= 0) {
-            {
-              // S0_pack1
-              tc_copy_ahead<4>(&t_shared1_A[16 * c0 + 3 * thread_y + thread_x + 48], &t_A[12 * thread_y + 4 * thread_x + c0 + 3]);
-            }
-            if (thread_y == 0) {
-              // S0_pack2
-              tc_copy_ahead<4>(&t_shared2_B[16 * c0 + thread_x + 48], &t_B[4 * thread_x + c0 + 3]);
-            }
-          }
-          if (c0 >= 0) {
-            // S0
-            t_private0_C[0] += t_shared1_A[16 * c0 + thread_y] * t_shared2_B[16 * c0 + thread_x];
-          }
-          {
-            tc_arrived<2>();
-            __syncthreads();
-          }
-        }
+  const int thread_y = threadIdx.y;
+  const int thread_x = threadIdx.x;
+  __shared__ __align__(64) float t_shared1_A[53];
+  __shared__ __align__(64) float t_shared2_B[51];
+  const int offset0 = 3 * thread_y + thread_x;
+  const int offset1 = 12 * thread_y + 4 * thread_x;
+  float t_private0_C;
+  // S0_init
+  t_private0_C = 0.0f;
+  for (int c0 = -3; c0 < 4; c0 += 1) {
+    if (3 * thread_y + thread_x <= 4 && c0 <= 0) {
+      // S0_pack1
+      tc_copy_ahead<4>(&t_shared1_A[offset0 + 16 * c0 + 48], &t_A[offset1 + c0 + 3]);
+      if (thread_y == 0) {
+        // S0_pack2
+        tc_copy_ahead<4>(&t_shared2_B[16 * c0 + thread_x + 48], &t_B[4 * thread_x + c0 + 3]);
       }
     }
-    {
-      // S0_store0
-      t_C[3 * thread_y + thread_x] = t_private0_C[0];
+    if (c0 >= 0) {
+      // S0
+      t_private0_C += t_shared1_A[16 * c0 + thread_y] * t_shared2_B[16 * c0 + thread_x];
     }
+    tc_arrived<2>();
+    __syncthreads();
   }
+  // S0_store0
+  t_C[3 * thread_y + thread_x] = t_private0_C;
 }

@@ -60,7 +60,7 @@ BEFORE = IndexLiteral(-1)
 def refusal(loops: LoopTree, text: str = TWICE) -> str:
     """What the proof has against these loops in place of those that a kernel would have."""
     with (
-        patch.object(_Run, "loops", lambda *_: loops),
+        patch.object(_Run, "loops", lambda *_: (loops, loops)),
         pytest.raises(tc.VerificationError) as refused,
     ):
         tc.define(text).single().compile((8,), target="emulator", options=tc.GpuOptions(split_k_threads=()))

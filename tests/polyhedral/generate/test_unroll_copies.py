@@ -128,11 +128,12 @@ def test_no_wrong_copy_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_loops_with_bounds_that_vary_have_guards() -> None:
-    upper = operation(IndexOperator.MINIMUM, number(3), operation(IndexOperator.SUBTRACT, number(9), A))
+    left = operation(IndexOperator.SUBTRACT, number(9), A)
+    upper = operation(IndexOperator.MINIMUM, number(3), left)
     around = Loop("a", number(0), number(9), 1, LoopKind.SEQUENTIAL, copied("b", upper, Instance("S", (A, B))))
     fixed = constant_unroll_bounds(around, {}, 16)
     assert isinstance(fixed, Loop)
-    wanted = Guard(operation(IndexOperator.LESS_EQUAL, B, upper), Instance("S", (A, B)), None)
+    wanted = Guard(operation(IndexOperator.LESS_EQUAL, B, left), Instance("S", (A, B)), None)
     assert fixed.body == copied("b", number(3), wanted)
     assert len(list(instances(unroll_copies(fixed)))) == 4
     # The trip count is unknown, or greater than was asked for.

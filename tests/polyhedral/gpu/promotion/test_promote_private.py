@@ -29,7 +29,7 @@ def test_of_loops_over_results_around_a_sum_only_the_results_of_one_iteration_ar
     begin, array, sum = (kernel.source.index(text) for text in ("c0 < 9", "float t_private0_O[", "c1 < 3"))
     assert begin < array < sum
     # Of 2 images and 2 rows.
-    assert set(re.findall(r"t_private0_O\[([^]]*)\]", kernel.source)) == {"16", "2 * c1 + c2", "2 * c4 + c5"}
+    assert set(re.findall(r"t_private0_O\[([^]]*)\]", kernel.source)) == {"4", "2 * c1 + c2", "2 * c4 + c5"}
     assert all(grid.stack == 0 for grid in kernel.resources.grids)
     random = np.random.default_rng(0)
     inputs = {name: random.standard_normal(shape, np.float32) for name, shape in SHAPES.items()}
