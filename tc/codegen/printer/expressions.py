@@ -5,7 +5,7 @@ Every fragment has the C type in which the dialect computes its scalar type: hal
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from types import MappingProxyType
 from typing import Final, TypeGuard, assert_never
@@ -76,6 +76,10 @@ class Site:
     offsets: SharedOffsets | None = None
     ranges: Ranges = field(default_factory=dict)
     fixed: LaunchOffsets | None = None
+
+    def seen_by(self, iterators: Iterable[str]) -> tuple[object, ...]:
+        """All that the text of something with these iterators depends on."""
+        return (self.variables, self.ranges, self.offsets, self.fixed, *(self.arguments[name] for name in iterators))
 
 
 class ExpressionPrinter:
@@ -222,15 +226,9 @@ class ExpressionPrinter:
         return call(f"tc_atomic_{reduction.name.lower()}_{type}", prefix("&", location), value)
 
     def reduced(
-        self,
-        reduction: Reduction,
-        target: Fragment,
-        value: Fragment,
-        type: ScalarType,
-        computed: ScalarType | None = None,
+        self, reduction: Reduction, target: Fragment, value: Fragment, type: ScalarType, computed: ScalarType
     ) -> Fragment:
-        """What combines a value into an element of a type; ``computed``: the type in which that is done, if another."""
-        computed = computed or type
+        """What combines a value into an element of a type, in another one that it is computed in."""
         operator = _COMBINE.get(reduction)
         if operator is not None and not type.is_half and self._is_exact(type):
             return filled("{} {}= {};", target, operator.value, value)
@@ -307,15 +305,8 @@ class ExpressionPrinter:
         if indices:
             return self._element_at(tensor, subscripts, indices, site)
         names = self._iterators.of((subscripts,), lambda: tuple(iterators_in(subscripts)))
-        where = (
-            subscripts,
-            site.variables,
-            site.ranges,
-            site.offsets,
-            site.fixed,
-            *(site.arguments[name] for name in names),
-        )
-        return self._elements.of((tensor, *where), lambda: self._element_at(tensor, subscripts, indices, site))
+        where = (tensor, subscripts, *site.seen_by(names))
+        return self._elements.of(where, lambda: self._element_at(tensor, subscripts, indices, site))
 
     def _element_at(
         self, tensor: str, subscripts: Sequence[Expression], indices: Mapping[int, Fragment], site: Site
@@ -369,8 +360,7 @@ class ExpressionPrinter:
         return infix("+", checked, first) if inside.start else checked
 
     def _index(self, form: LinearForm, site: Site) -> Fragment:
-        fixed = None if site.fixed is None else site.fixed.text(form, site.variables, site.ranges)
-        if fixed is not None:
+        if site.fixed and (fixed := site.fixed.text(form, site.variables, site.ranges)):
             return fixed
         shared = None if site.offsets is None else site.offsets.name(form)
         if shared is None:

@@ -35,11 +35,11 @@ def lane_total(context: Context, loop: Loop, scope: Scope) -> Printed:
     number = len(context.barriers) + scope.exchanges
     value_type, unroll = context.dialect.values[type], context.dialect.unroll
     exchanged = line(words, type=value_type, number=number, other=other, value=total, distance=distance)
-    combined = line("{}", expressions.reduced(body.reduction, total, other, type))
+    combined = line("{}", expressions.reduced(body.reduction, total, other, type, type))
     header = filled("for ({0} {1} = {2}; {1} > 0; {1} /= 2)", context.dialect.index, distance, LANES // 2)
     repeated = (exchanged + combined).braced(header)
     target = expressions.location(body.target, body.subscripts, site)
     begun = line("{} {} = {};", value_type, total, own).declaring(total).between([comment(body.name)])
-    stored = line("{}", expressions.reduced(body.reduction, target, total, layout.type))
+    stored = line("{}", expressions.reduced(body.reduction, target, total, layout.type, layout.type))
     unrolled = [unroll.format(count=LANES.bit_length() - 1)] if unroll else []
     return (begun + repeated.between(unrolled) + stored).with_facts(Facts(exchanges=1))

@@ -103,4 +103,4 @@ def _assign(context: Context, target: Fragment, body: StatementBody, type: Scala
     value = expressions.value(body.value, site)
     if body.atomic:
         return line("{};", expressions.atomic(body.reduction, target, value, type))
-    return line("{}", expressions.reduced(body.reduction, target, value, type))
+    return line("{}", expressions.reduced(body.reduction, target, value, type, type))
