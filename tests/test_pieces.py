@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,10 @@ TILED = tc.GpuOptions(tc.ScheduleOptions(tile=(32, 32, 16)), block=(16, 8), stag
 
 def pieces(source: str) -> list[int]:
     """The bytes of each statement that copies several elements."""
-    return [{"uint2": 8, "uint4": 16}[name] for name in re.findall(r"^ *\*\((\w+) \*\)&t_shared", source, re.MULTILINE)]
+    return [
+        {"unsigned": 4, "uint2": 8, "uint4": 16}[name]
+        for name in re.findall(r"^ *\*\((\w+) \*\)&t_shared", source, re.MULTILINE)
+    ]
 
 
 def source(m: int, k: int, n: int, options: tc.GpuOptions = TILED, definition: tc.Comprehension = MM) -> str:
@@ -56,6 +60,49 @@ def test_pieces_of_other_types() -> None:
     for type, expected in (("double", [16, 16]), ("half", [16, 16]), ("uint8", [16, 16]), ("int64", [16, 16])):
         definition = tc.define(f"def mm({type}(M,K) A, {type}(K,N) B) -> (C) {{ C(m,n) +=! A(m,k) * B(k,n) }}").mm
         assert pieces(source(64, 64, 64, definition=definition)) == expected, type
+
+
+@pytest.mark.parametrize(
+    ("type", "sizes", "expected"),
+    [
+        ("half", (64, 68, 66), [8, 4]),
+        ("half", (64, 65, 64), [16]),
+        ("int8", (64, 64, 68), [16, 4]),
+        ("int8", (64, 66, 66), []),  # two bytes are no access of their own
+    ],
+)
+def test_pieces_of_small_types_have_four_bytes_at_least(
+    type: str, sizes: tuple[int, int, int], expected: list[int]
+) -> None:
+    pytest.importorskip("cuda.bindings")
+    definition = tc.define(f"def mm({type}(M,K) A, {type}(K,N) B) -> (C) {{ C(m,n) +=! A(m,k) * B(k,n) }}").mm
+    assert pieces(source(*sizes, definition=definition)) == expected
+
+
+@pytest.mark.parametrize("shift", [0, 1, 2])
+@pytest.mark.parametrize(("type", "stages"), [(np.float16, 1), (np.float16, 3), (np.int8, 3)])
+def test_small_types_may_begin_anywhere(type: type[np.generic], stages: int, shift: int) -> None:
+    """Copied in pieces, asynchronously or not, or element by element: numbers keep their values."""
+    text, m, k, n = {np.float16: "half", np.int8: "int8"}[type], 33, 68, 36
+    mm = tc.define(f"def mm({text}(M,K) A, {text}(K,N) B) -> (C) {{ C(m,n) +=! float(A(m,k)) * float(B(k,n)) }}").mm
+    random = np.random.default_rng(shift)
+
+    def moved(rows: int, columns: int) -> np.ndarray[Any, Any]:
+        memory = random.integers(-100, 100, rows * columns + shift + 16).astype(type)
+        begin = -(memory.ctypes.data // memory.itemsize) % (16 // memory.itemsize) + shift
+        return memory[begin : begin + rows * columns].reshape(rows, columns)
+
+    a, b = moved(m, k), moved(k, n)
+    found = mm(a, b, target="emulator", options=replace(TILED, stages=stages))
+    assert compare(mm.oracle(a, b)["C"], np.asarray(found)).ok
+
+
+def test_halves_that_are_copied_are_not_converted() -> None:
+    pytest.importorskip("cuda.bindings")
+    definition = tc.define("def mm(half(M,K) A, half(K,N) B) -> (C) { C(m,n) +=! float(A(m,k)) * float(B(k,n)) }").mm
+    text = source(64, 65, 65, definition=definition)
+    assert "= t_A[" in text
+    assert "tc_float16_from_float32" not in text
 
 
 def test_the_compiler_makes_single_accesses_of_them() -> None:

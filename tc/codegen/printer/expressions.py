@@ -83,10 +83,7 @@ class Site:
 
 
 class ExpressionPrinter:
-    """Prints the expressions of one kernel, and numbers the checks of its gathers as it meets them.
-
-    ``scalars``: the tensors of one element that are variables.
-    """
+    """Prints the expressions of one kernel, and numbers the checks of its gathers as it meets them."""
 
     def __init__(
         self,
@@ -202,10 +199,14 @@ class ExpressionPrinter:
         return loaded(location, type)
 
     def stored(self, value: Expression, type: ScalarType, site: Site) -> Fragment:
-        """A value in the form that is kept in memory."""
-        if type.is_half and value.type is type and isinstance(value, Cast):
-            return narrowed(self.value(value.operand, site), value.operand.type, type, self._dialect)
-        return self.store(self.value(value, site), type)
+        """A value in the form that is kept in memory; a number that is only copied keeps its bits."""
+        match value:
+            case Read(tensor) if type.is_half and self._layouts[tensor].type is type and self._layouts[tensor].size:
+                return self.source(value, site)
+            case Cast(operand) if type.is_half and value.type is type:
+                return narrowed(self.value(operand, site), operand.type, type, self._dialect)
+            case _:
+                return self.store(self.value(value, site), type)
 
     def store(self, value: Fragment, type: ScalarType) -> Fragment:
         """A computed value in the form that is kept in memory."""
@@ -380,8 +381,6 @@ class ExpressionPrinter:
     def _index_fragment(self, expression: IndexExpression, site: Site) -> Fragment:
         require_fit(expression, site.ranges, self._dialect)
         return index_fragment(expression, site.variables, self._dialect)
-
-    # --- operators
 
     def _unary(self, operator: UnaryOperator, operand: Fragment, type: ScalarType) -> Fragment:
         match operator:

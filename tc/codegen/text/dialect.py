@@ -181,7 +181,7 @@ EMULATOR: Final = replace(
             f"tc_require_aligned({{to}}, {{source}}, {bytes}, &faulted, {MISALIGNED});",
             frozenset({"tc_require_aligned", "faulted"}),
         )
-        for bytes in (8, 16)
+        for bytes in (4, 8, 16)
     },
     watches=True,
 )
@@ -224,7 +224,7 @@ CUDA: Final = replace(
     in_memory=Template('asm volatile("" :: "l"({array}) : "memory");'),
     pieces={
         bytes: Template(f"*({type} *){{to}} = *(const {type} *){{source}};")
-        for bytes, type in ((8, "uint2"), (16, "uint4"))
+        for bytes, type in ((4, "unsigned"), (8, "uint2"), (16, "uint4"))
     },
     piece_in_versions=Template(
         "tc_copy_piece<aligned, {ahead}, {bytes}>({to}, {source});", frozenset({"tc_copy_piece"})
@@ -259,7 +259,7 @@ OPENCL: Final = replace(
     barrier=Template("barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);"),
     pieces={
         bytes: Template(f"*(__local {type} *){{to}} = *(__global const {type} *){{source}};")
-        for bytes, type in ((8, "uint2"), (16, "uint4"))
+        for bytes, type in ((4, "uint"), (8, "uint2"), (16, "uint4"))
     },
     grids=GridWords(
         kernel="__kernel __attribute__((reqd_work_group_size({x}, {y}, {z})))",

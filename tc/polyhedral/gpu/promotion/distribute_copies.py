@@ -19,8 +19,8 @@ from tc.polyhedral.ir.loops import LoopKind
 from tc.polyhedral.ir.scop import ScopStatement
 from tc.polyhedral.ir.tree import Band, Leaf, Member, Node
 
-# What one instruction of a thread moves at most, and what is worth it.
-_PIECES: Final = (16, 8)
+# What one instruction of a thread moves at most, and what is worth it: asynchronous copies have four bytes at least.
+_PIECES: Final = (16, 8, 4)
 
 
 @dataclass(frozen=True)
