@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from tc.base.types import Kind, ScalarType
-from tc.codegen.printer.placement import ALIGNMENT
+from tc.codegen.index.placement import ALIGNMENT
 from tc.codegen.printer.source import c_source
 from tc.language.program.program import Expression
 from tc.polyhedral.ir.loops import LoopProgram

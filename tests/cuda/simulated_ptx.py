@@ -24,6 +24,8 @@ from tests.cuda.simulator import simulator
 from tests.gpu_cases import OPTIONS, fitting
 from tests.polyhedral.gpu.mapping.launched import STEPS
 from tests.turns import every
+from tests.wide import TEXTS, N
+from tests.wide import arrays as wide_arrays
 
 GPU = simulator()
 COMPILE = nvrtc.compile_cuda
@@ -232,3 +234,15 @@ def test_an_update_that_is_lost_is_noticed() -> None:
 
     # Which thread runs when is chance.
     assert not all(is_right() for _ in range(50))
+
+
+@pytest.mark.parametrize("name", ["bytes", "halves", "two", "widening", "truths"])
+def test_wide_accesses_agree_with_the_oracle(name: str) -> None:
+    text = TEXTS[name]
+    definition = tc.define(text).single()
+    inputs = wide_arrays(text, ((N,), (N,)))
+    found = definition(*(tc.to_device(array) for array in inputs))
+    expected = definition.oracle(*inputs)
+    for result, values in zip(definition.program.results, found if isinstance(found, tuple) else (found,), strict=True):
+        assert compare(expected[result], values.numpy()).ok, result
+    assert not GPU.failures

@@ -22,17 +22,20 @@ class LaunchOffsets:
         self._names: Final[dict[Fragment, str]] = {}
 
     def text(self, form: LinearForm, texts: Mapping[str, Fragment], ranges: Ranges) -> Fragment | None:
-        """An offset in a loop, in terms of a name; None where it has no sum to share, or does not move.
+        """An offset in a loop, in terms of a name; None where it has no sum to share, or none that moves yet.
 
         ``texts``: of variables, and ``ranges``: their values.  WideIndexError where it does not fit an index.
         """
         fixed = {term: factor for term, factor in form.factors.items() if self._is_fixed(term, texts)}
-        if len(fixed) < 2 or len(fixed) == len(form.factors):
+        if len(fixed) < 2:
             return None
         own = {name: self._coordinates[texts[name].text] for term in fixed for name in variables(term)}
         sum = LinearForm(0, fixed).expression()
         require_fit(sum, own, self._dialect)
-        name = self._names.setdefault(index_fragment(sum, texts, self._dialect), f"offset{len(self._names)}")
+        whole = index_fragment(sum, texts, self._dialect)
+        if len(fixed) == len(form.factors) and whole not in self._names:
+            return None
+        name = self._names.setdefault(whole, f"offset{len(self._names)}")
         rest = {term: factor for term, factor in form.factors.items() if term not in fixed}
         moving = LinearForm(form.constant, rest).expression(IndexVariable(name))
         require_fit(moving, {**ranges, name: range_of(sum, own)}, self._dialect)

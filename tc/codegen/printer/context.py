@@ -11,6 +11,7 @@ from tc.base.remembered import Remembered
 from tc.base.types import ScalarType
 from tc.codegen.index.indices import index_fragment, require_fit
 from tc.codegen.index.launch_offsets import LaunchOffsets
+from tc.codegen.index.pieces import Pieces
 from tc.codegen.index.shared_offsets import SharedOffsets
 from tc.codegen.printer.expressions import ExpressionPrinter, Site
 from tc.codegen.printer.launch import Launch
@@ -23,6 +24,7 @@ from tc.language.program.program import Read
 from tc.language.program.specialization import Layout
 from tc.language.program.within import where_inside
 from tc.polyhedral.analysis.accumulate import Accumulation
+from tc.polyhedral.analysis.offsets import LinearForm
 from tc.polyhedral.analysis.ranges import Ranges, iterator_range, ranges_where
 from tc.polyhedral.ir.loops import (
     Copy,
@@ -75,6 +77,7 @@ class Scope:
     share.  ``launch``: the grid that runs this.  ``stack``,
     ``scratch``: bytes of the thread's stack and scratch memory that buffers around the node take.  ``totals``: those of
     buffers, by the statement that adds to them.  ``placed``: statements of which is known where they write.
+    ``pieces``: elements that a thread has in arrays.
     ``functions``, ``exchanges``: how many of them were printed before.
     """
 
@@ -93,6 +96,7 @@ class Scope:
     functions: int = 0
     exchanges: int = 0
     placed: frozenset[str] = frozenset()
+    pieces: Pieces | None = None
     _bodies: _Bodies = field(default_factory=_Bodies, compare=False, repr=False)
 
     def inside(self, loop: Loop) -> Scope:
@@ -159,6 +163,11 @@ class Context:
         require_fit(expression, scope.ranges, self.dialect)
         return index_fragment(expression, scope.variables, self.dialect)
 
+    def offset(self, form: LinearForm, scope: Scope) -> Fragment:
+        """An offset as text."""
+        shared = None if scope.fixed is None else scope.fixed.text(form, scope.variables, scope.ranges)
+        return shared or self.index(form.expression(), scope)
+
     def body(self, instance: Instance) -> StatementBody:
         """What an instance does, without asking whether it is inside of ranges that it is known to be inside of."""
         body = self.bodies[instance.statement]
@@ -171,7 +180,7 @@ class Context:
         body = self.bodies[instance.statement]
         arguments = dict(zip(body.iterators, instance.arguments, strict=True))
         name = instance.gathers_for or body.name if isinstance(instance, Copy) else body.name
-        return Site(name, arguments, scope.variables, scope.offsets, scope.ranges, scope.fixed)
+        return Site(name, arguments, scope.variables, scope.offsets, scope.ranges, scope.fixed, scope.pieces)
 
 
 def context_of(

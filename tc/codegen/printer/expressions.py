@@ -17,9 +17,10 @@ from tc.base.types import Kind, ScalarType, computation_type
 from tc.codegen.index.indices import index_fragment, index_literal, require_fit
 from tc.codegen.index.launch_offsets import LaunchOffsets
 from tc.codegen.index.offset_texts import OffsetTexts
+from tc.codegen.index.pieces import Pieces
 from tc.codegen.index.shared_offsets import SharedOffsets
 from tc.codegen.index.words import side_by_side
-from tc.codegen.text.conversions import converted, loaded, narrowed
+from tc.codegen.text.conversions import converted, has_own_arithmetic, loaded, narrowed
 from tc.codegen.text.dialect import Dialect
 from tc.codegen.text.fragment import Fragment, call, cast, conditional, element, filled, infix, listed, named, prefix
 from tc.codegen.text.functions import function_name
@@ -64,10 +65,10 @@ _UNSIGNED: Final = {4: ScalarType.UINT32, 8: ScalarType.UINT64}
 
 @frozen
 class Site:
-    """Where a statement is printed: the values of its iterators there, in terms of ``variables``, which have texts.
+    """Where a statement is printed: the values of its iterators, in terms of ``variables``, which have texts.
 
     ``offsets``: of elements, as far as statements around it have them, too; None where each has its own.  ``fixed``:
-    those that the whole kernel has.  ``ranges``: of the variables.
+    those that the whole kernel has.  ``ranges``: of the variables.  ``pieces``: elements that are not in memory.
     """
 
     statement: str
@@ -76,10 +77,12 @@ class Site:
     offsets: SharedOffsets | None = None
     ranges: Ranges = field(default_factory=dict)
     fixed: LaunchOffsets | None = None
+    pieces: Pieces | None = None
 
     def seen_by(self, iterators: Iterable[str]) -> tuple[object, ...]:
         """All that the text of something with these iterators depends on."""
-        return (self.variables, self.ranges, self.offsets, self.fixed, *(self.arguments[name] for name in iterators))
+        own = [self.arguments[name] for name in iterators]
+        return (self.variables, self.ranges, self.offsets, self.fixed, self.pieces, *own)
 
 
 class ExpressionPrinter:
@@ -236,8 +239,6 @@ class ExpressionPrinter:
         combined = self.combine(reduction, self.load(target, type), value, computed)
         return filled("{} = {};", target, self.store(combined, type))
 
-    # --- reads
-
     def source(self, read: Read, site: Site) -> Fragment:
         """The element that is read, as it is in memory; indices that depend on data are checked."""
         indices = self._checked_indices(read, site)
@@ -328,10 +329,12 @@ class ExpressionPrinter:
                 terms.append(("-", self._scaled(index, -step, site)))
             else:
                 terms.append(("+", self._scaled(index, step, site)))
+        rest = recombined(linear)
+        if site.pieces and not terms and (held := site.pieces.element(tensor, rest, site.variables)):
+            return held
         offset: Fragment | None = None
         for sign, term in terms:
             offset = term if offset is None else infix(sign, offset, term)
-        rest = recombined(linear)
         if offset is None or rest != LinearForm():
             fragment = self._index(rest, site)
             offset = fragment if offset is None else infix("+", offset, fragment)
@@ -417,7 +420,7 @@ class ExpressionPrinter:
 
     def _is_exact(self, type: ScalarType) -> bool:
         """Whether the operators of the language give sums, differences and products as they should be."""
-        return _has_own_arithmetic(type) and not self._overflows(type)
+        return has_own_arithmetic(type) and not self._overflows(type)
 
     def _overflows(self, type: ScalarType) -> bool:
         return not self._dialect.wraps and type.kind is Kind.SIGNED and type.itemsize >= 4
@@ -435,15 +438,10 @@ class ExpressionPrinter:
             return call(function_name("fmod", type, self._dialect.library), left, right)
         if _is_integer_literal(divisor) and divisor.value not in (0, -1):
             result = infix(operator.value, left, right)
-            return result if _has_own_arithmetic(type) else cast(self._dialect.values[type], result)
+            return result if has_own_arithmetic(type) else cast(self._dialect.values[type], result)
         name = "divide" if operator is BinaryOperator.DIVIDE else "remainder"
         return call(f"tc_{name}_{type}", left, right)
 
 
 def _is_integer_literal(expression: Expression) -> TypeGuard[Literal]:
     return isinstance(expression, Literal) and expression.type.is_integer
-
-
-def _has_own_arithmetic(type: ScalarType) -> bool:
-    """Whether C computes the type in itself; narrower ones are promoted to int, so results must be cast back."""
-    return type.is_floating or type.itemsize >= 4

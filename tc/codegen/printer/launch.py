@@ -8,7 +8,7 @@ from typing import Final
 
 from tc.base.frozen import frozen
 from tc.base.grid import MOST_BLOCKS
-from tc.codegen.printer.placement import shared_places
+from tc.codegen.index.placement import shared_places
 from tc.polyhedral.analysis.ranges import Ranges
 from tc.polyhedral.execution.launch_sizes import launch_sizes
 from tc.polyhedral.ir.loops import Buffer, LoopKind, LoopTree

@@ -13,9 +13,9 @@ from tc.base.frozen import frozen
 from tc.base.grid import Argument, GridKernel, Place, Steps
 from tc.base.types import Kind, ScalarType
 from tc.codegen.index.indices import WideIndexError
+from tc.codegen.index.placement import side_by_side
 from tc.codegen.printer.context import Scope, context_of
 from tc.codegen.printer.kernel import KernelPrinter
-from tc.codegen.printer.placement import side_by_side
 from tc.codegen.printer.printed import Printed, line, together
 from tc.codegen.printer.routines import FAULT_TYPE, RUNTIME, SCRATCH, Parameter, finished, routine, used
 from tc.codegen.text.dialect import EMULATOR, C, Dialect

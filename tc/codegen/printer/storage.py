@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from tc.codegen.index.placement import ALIGNMENT, aligned
 from tc.codegen.printer.context import Context, Scope
-from tc.codegen.printer.placement import ALIGNMENT, aligned
 from tc.codegen.printer.printed import Facts, Printed, line
 from tc.codegen.printer.routines import SCRATCH
 from tc.codegen.text.fragment import filled, named

@@ -40,3 +40,8 @@ def narrowed(value: Fragment, source: ScalarType, target: ScalarType, dialect: D
         return call(f"tc_{target}_from_{source}", value)
     exact = ScalarType.FLOAT32 if source.itemsize < 4 else ScalarType.FLOAT64
     return call(f"tc_{target}_from_{exact}", cast(dialect.values[exact], value))
+
+
+def has_own_arithmetic(type: ScalarType) -> bool:
+    """Whether C computes the type in itself; narrower ones are promoted to int, so results must be cast back."""
+    return type.is_floating or type.itemsize >= 4

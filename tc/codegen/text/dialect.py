@@ -24,13 +24,15 @@ class GridWords:
     this one along ``{axis}``, which is dimension ``{number}``.  ``shared``: the declaration of an
     array ``{name}`` of ``{count}`` elements of a ``{type}`` that the threads of a block share; ``dynamic_shared``: of
     memory whose size the launch gives, where there is such.  ``global_memory``: the qualifier of pointers to tensors.
-    ``from_lowest``: pointers come in at the lowest address of a tensor, and not at the element whose subscripts are 0.
+    ``piece``: the declaration of an array of a thread, which wide accesses fill.  ``from_lowest``: pointers come in at
+    the lowest address of a tensor, and not at the element whose subscripts are 0.
     """
 
     kernel: str
     block: str
     thread: str
     shared: str
+    piece: str
     dynamic_shared: str | None = None
     global_memory: str = ""
     from_lowest: bool = False
@@ -57,8 +59,9 @@ class Dialect:
     ``async_copy``: the statement that starts an asynchronous copy of ``{bytes}`` from ``{source}`` to ``{to}`` (PTX:
     ``cp.async``); ``commit_and_wait``: the one that commits the copies since the last one as a group, and waits for all
     groups but the last ``{pending}`` (``cp.async.commit_group``, ``cp.async.wait_group``).  ``pieces``: by bytes, the
-    statement of a vector copy of so many, from ``{source}`` to ``{to}``, both aligned to them.  ``piece_in_versions``:
-    that in functions that have a version for tensors that are not aligned (``{ahead}``: whether it is asynchronous).
+    statement of a vector copy of so many, from ``{source}`` to ``{to}``, both aligned to them; ``pieces_in``,
+    ``pieces_out``: of those from memory into an array of a thread, and back.  ``piece_in_versions``: that in functions
+    that have a version for tensors that are not aligned (``{ahead}``: whether it is asynchronous).
 
     ``exchange``: the warp shuffle (XOR with ``{distance}``) that declares ``{other}`` of ``{type}`` as the ``{value}``
     of the partner lane; ``{number}`` of the kernel.
@@ -92,6 +95,8 @@ class Dialect:
     async_copy: Template | None = None
     commit_and_wait: Template | None = None
     pieces: Mapping[int, Template] = field(default_factory=lambda: MappingProxyType({}))
+    pieces_in: Mapping[int, Template] | None = None
+    pieces_out: Mapping[int, Template] | None = None
     piece_in_versions: Template | None = None
     exchange: Template | None = None
     in_memory: Template | None = None
@@ -167,6 +172,15 @@ _PLAIN: Final = replace(
     prefetch_to_store=None,
 )
 
+# What looks at the addresses of vector copies.
+_ALIGNED: Final = {
+    bytes: Template(
+        f"tc_require_aligned({{to}}, {{source}}, {bytes}, &faulted, {MISALIGNED});",
+        frozenset({"tc_require_aligned", "faulted"}),
+    )
+    for bytes in (4, 8, 16)
+}
+
 # Kernels of a GPU on the processor, for tests.
 EMULATOR: Final = replace(
     _PLAIN,
@@ -176,13 +190,9 @@ EMULATOR: Final = replace(
         "{type} {other} = {value}; tc_exchange(team, {number}, &{other}, sizeof {other}, {distance});",
         frozenset({"tc_exchange", "team"}),
     ),
-    pieces={
-        bytes: Template(
-            f"tc_require_aligned({{to}}, {{source}}, {bytes}, &faulted, {MISALIGNED});",
-            frozenset({"tc_require_aligned", "faulted"}),
-        )
-        for bytes in (4, 8, 16)
-    },
+    pieces=_ALIGNED,
+    pieces_in=_ALIGNED,
+    pieces_out=_ALIGNED,
     watches=True,
 )
 
@@ -209,6 +219,16 @@ _OF_OPENCL: Final = {
     ScalarType.UINT64: "ulong",
 }
 
+
+def _pieces(word: str, to: str = "", source: str = "") -> Mapping[int, Template]:
+    """Vector copies in a language, whose unsigned integers of 4 bytes are called so; with qualifiers of addresses."""
+    types = {4: word, 8: "uint2", 16: "uint4"}
+    return {
+        bytes: Template(f"*({to}{type} *){{to}} = *({source}const {type} *){{source}};")
+        for bytes, type in types.items()
+    }
+
+
 CUDA: Final = replace(
     _PLAIN,
     values=_OF_CUDA,
@@ -222,10 +242,9 @@ CUDA: Final = replace(
     commit_and_wait=Template("tc_arrived<{pending}>();", frozenset({"tc_arrived"})),
     exchange=Template("const {type} {other} = __shfl_xor_sync(0xffffffffu, {value}, {distance});"),
     in_memory=Template('asm volatile("" :: "l"({array}) : "memory");'),
-    pieces={
-        bytes: Template(f"*({type} *){{to}} = *(const {type} *){{source}};")
-        for bytes, type in ((4, "unsigned"), (8, "uint2"), (16, "uint4"))
-    },
+    pieces=_pieces("unsigned"),
+    pieces_in=_pieces("unsigned"),
+    pieces_out=_pieces("unsigned"),
     piece_in_versions=Template(
         "tc_copy_piece<aligned, {ahead}, {bytes}>({to}, {source});", frozenset({"tc_copy_piece"})
     ),
@@ -237,6 +256,7 @@ CUDA: Final = replace(
         block="blockIdx.{axis}",
         thread="threadIdx.{axis}",
         shared="__shared__ __align__(64) {type} {name}[{count}];",
+        piece="__align__(16) {type} {name}[{count}];",
         dynamic_shared="extern __shared__ __align__(64) char shared[];",
     ),
     wraps=False,
@@ -257,15 +277,15 @@ OPENCL: Final = replace(
     # PoCL 3.0 mixes up what threads keep where it sees a condition around barriers that it cannot decide.
     rotated_loops=True,
     barrier=Template("barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);"),
-    pieces={
-        bytes: Template(f"*(__local {type} *){{to}} = *(__global const {type} *){{source}};")
-        for bytes, type in ((4, "uint"), (8, "uint2"), (16, "uint4"))
-    },
+    pieces=_pieces("uint", "__local ", "__global "),
+    pieces_in=_pieces("uint", "", "__global "),
+    pieces_out=_pieces("uint", "__global ", ""),
     grids=GridWords(
         kernel="__kernel __attribute__((reqd_work_group_size({x}, {y}, {z})))",
         block="get_group_id({number})",
         thread="get_local_id({number})",
         shared="__local {type} {name}[{count}] __attribute__((aligned(64)));",
+        piece="{type} {name}[{count}] __attribute__((aligned(16)));",
         global_memory="__global ",
         from_lowest=True,
     ),

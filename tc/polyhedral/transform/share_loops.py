@@ -108,26 +108,25 @@ class Nest:
     """
 
     tiles: list[tuple[Member, int]]
-    points: list[tuple[Member, int]]
+    points: list[tuple[Member, Cut]]
     rows: Mapping[str, Row]
     threads: tuple[int, ...]
 
     @property
-    def dealt(self) -> list[tuple[Member, int, int]]:
-        """The loops whose points threads share, with the points of a tile, and the threads, x first."""
+    def dealt(self) -> list[tuple[Member, Cut, int]]:
+        """The loops whose points threads share, with their cuts, and the threads, x first."""
         counts = self.threads[1:] if self.rows else self.threads
-        return [(member, size, count) for (member, size), count in zip(self.points, counts, strict=False)]
+        return [(member, cut, count) for (member, cut), count in zip(self.points, counts, strict=False)]
 
 
 def nest_of(band: Band, cuts: tuple[Cut, ...], domain: isl.UnionSet, grid: Grid) -> Nest:
     """How a nest is shared; OptionsError where there are more threads along a dimension than GPUs have."""
     chosen = [(m, cut) for m, cut in zip(band.members, cuts, strict=True) if m.coincident and cut.size][::-1]
     chosen.sort(key=lambda own: own[1].last)
-    points = [(member, cut.size) for member, cut in chosen]
     rows = inner_loops(band.child, domain)
     along_rows = [max(row.extent for row in rows.values())] if rows else []
     wished = [*(0 for _ in along_rows), *(cut.threads for _, cut in chosen)]
-    sizes = [*along_rows, *(size for _, size in points)]
+    sizes = [*along_rows, *(cut.size for _, cut in chosen)]
     if grid.threads is not None:
         sizes = sizes[:DIMENSIONS]
     threads: list[int] = []
@@ -145,7 +144,7 @@ def nest_of(band: Band, cuts: tuple[Cut, ...], domain: isl.UnionSet, grid: Grid)
             )
     while len(threads) > 1 and threads[-1] == 1 and grid.threads is None:
         threads.pop()
-    return Nest([(member, cut.size) for member, cut in chosen if not cut.whole], points, rows, tuple(threads))
+    return Nest([(member, cut.size) for member, cut in chosen if not cut.whole], chosen, rows, tuple(threads))
 
 
 def whole_loops(choose: ChooseCuts) -> ChooseCuts:

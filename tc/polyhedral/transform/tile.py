@@ -25,7 +25,8 @@ class Cut:
     """How one member is tiled: the size, 0 for not at all, and the kind of the loop over a tile's points.
 
     ``within``: the points are walked in two loops, over groups of so many and inside a group; 0 for one loop.
-    ``threads``: how many of a block share the points, if that was asked for; 0 for the default.  ``last``: among the
+    ``threads``: how many of a block share the points, if that was asked for; 0 for the default.  ``run``: neighbouring
+    points that each of them has, where that does not follow from the distribution.  ``last``: among the
     dimensions of a grid and its blocks, it comes behind all others.  ``whole``: the loop is one tile, for the threads
     of a block; a grid has no dimension for it.
     """
@@ -34,6 +35,7 @@ class Cut:
     points: LoopKind = LoopKind.SEQUENTIAL
     within: int = 0
     threads: int = 0
+    run: int = 0
     last: bool = False
     whole: bool = False
 
@@ -112,7 +114,8 @@ def stays_whole(member: Member, domain: isl.UnionSet) -> bool:
 def in_groups(member: Member, size: int) -> tuple[Member, Member]:
     """A loop over groups of so many iterations, and one over the iterations of a group."""
     value = isl.Val.int_from_si(member.function.get_ctx(), size)
-    group = replace(member, function=member.function.scale_down_val(value).floor())
+    kind = LoopKind.SEQUENTIAL if member.kind is LoopKind.VECTOR else member.kind
+    group = replace(member, function=member.function.scale_down_val(value).floor(), kind=kind)
     return group, replace(member, function=member.function.mod_val(value), in_group=True)
 
 

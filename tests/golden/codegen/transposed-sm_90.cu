@@ -56,5 +56,5 @@ extern "C" __global__ __launch_bounds__(15, 1) void tc_kernel_0(
     __syncthreads();
   }
   // S0_store0
-  t_C[3 * thread_y + thread_x] = t_private0_C;
+  t_C[offset0] = t_private0_C;
 }

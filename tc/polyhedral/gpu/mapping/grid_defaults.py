@@ -17,8 +17,10 @@ from tc.polyhedral.analysis.extents import extent_of, sides_of, volume
 from tc.polyhedral.analysis.reads import data_ranges, value_reads
 from tc.polyhedral.analysis.reuse import product_loops
 from tc.polyhedral.analysis.strides import is_turned, iterator_of, stride
+from tc.polyhedral.gpu.mapping.runs import run_of
+from tc.polyhedral.ir.loops import LoopKind
 from tc.polyhedral.ir.scop import Scop, ScopStatement, layouts_of
-from tc.polyhedral.ir.tree import Band, Member, statement_names
+from tc.polyhedral.ir.tree import Band, Leaf, Member, Node, Sequence, statement_names
 from tc.polyhedral.transform.share_loops import inner_loops
 from tc.polyhedral.transform.tile import WHOLE, ChooseCuts, Cut, is_counted
 from tc.targets.machine import GpuMachine
@@ -38,6 +40,9 @@ POINTS: Final = 8
 # threads wait for each other less often.
 STEPS: Final = (64, 32, 16, 8, 4, 2, 1)
 ENOUGH_STEPS: Final = 16
+# Blocks for each that is enough where threads have runs of points: as many as a multiprocessor has room for; fewer
+# threads hide less of what memory takes.
+FULL: Final = 8
 # Elements of float32 that are copied at once.
 VECTOR: Final = 4
 # Of so many parts of a loop, a shorter one at its end is of no importance.
@@ -61,6 +66,7 @@ def default_tiles(scop: Scop, machine: GpuMachine, block: tuple[int, ...] = ()) 
         product = _product(scop, machine, domain)
         chosen: dict[Member, int] = {}
         shares: dict[Member, int] = {}
+        runs: dict[Member, int] = {}
         if depth == 0:
             shared = [member for member in counted if member.coincident]
             chosen = dict.fromkeys(shared, 1)
@@ -69,6 +75,8 @@ def default_tiles(scop: Scop, machine: GpuMachine, block: tuple[int, ...] = ()) 
                 chosen |= _plain_tile(shared, scop, machine, domain) if tiled is None else tiled
                 product = None if tiled is None else product
                 shares = _shares(tiled or {})
+                if tiled is None and not block:
+                    runs = _runs(band, shared, chosen, scop, machine, domain)
             else:
                 product = None
                 chosen |= {} if block else _several_rows(band, shared, domain, machine)
@@ -79,7 +87,12 @@ def default_tiles(scop: Scop, machine: GpuMachine, block: tuple[int, ...] = ()) 
             tile = {**{point: product.extent(point) for point in points}, **chosen}
             chosen |= product.steps([member for member in counted if not member.coincident], tile)
         return tuple(
-            Cut(chosen[member], threads=shares.get(member, 0)) if member in chosen else WHOLE for member in band.members
+            _in_runs(chosen[member], runs[member])
+            if member in runs
+            else Cut(chosen[member], threads=shares.get(member, 0))
+            if member in chosen
+            else WHOLE
+            for member in band.members
         )
 
     return choose
@@ -98,6 +111,36 @@ def _plain_tile(shared: Items[Member], scop: Scop, machine: GpuMachine, domain: 
         turned = any(is_turned(read, layouts[read.tensor], iterator) for read, iterator in reads)
         sizes = TURNED_TILE if turned else _filled(_enough(TILES, extents, machine), extents, machine)
     return dict(zip(reversed(shared), sizes, strict=False))
+
+
+def _runs(
+    band: Band,
+    shared: Items[Member],
+    tile: Mapping[Member, int],
+    scop: Scop,
+    machine: GpuMachine,
+    domain: isl.UnionSet,
+) -> dict[Member, int]:
+    """The runs of each thread along the innermost loop, where there are enough blocks of them."""
+    if not shared or not _is_nest(band.child) or shared[-1] is not band.members[-1]:
+        return {}
+    extents = [extent_of(member.function, domain) for member in shared]
+    blocks = math.prod(-(-extent // tile[member]) for member, extent in zip(shared, extents, strict=True))
+    most = min(blocks // (FULL * machine.enough_blocks), extents[-1] // tile[shared[-1]])
+    run = min(most, run_of(shared[-1], band.members, scop, domain)) if most > 1 else 1
+    return {shared[-1]: 1 << run.bit_length() - 1} if run > 1 else {}
+
+
+def _is_nest(node: Node) -> bool:
+    """Whether there is no loop below."""
+    return isinstance(node, Leaf) or (
+        isinstance(node, Sequence) and all(isinstance(branch.child, Leaf) for branch in node.filters)
+    )
+
+
+def _in_runs(threads: int, run: int) -> Cut:
+    """So many threads, each of which has a run of points."""
+    return Cut(threads * run, points=LoopKind.VECTOR, threads=threads, run=run)
 
 
 def _filled(tile: tuple[int, ...], extents: Items[int], machine: GpuMachine) -> tuple[int, ...]:

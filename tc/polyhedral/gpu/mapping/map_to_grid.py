@@ -134,7 +134,7 @@ class _Mapper:
             case Distribution.CYCLIC:
                 return function.mod_val(size)
             case Distribution.BLOCKED:
-                return function.scale_down_val(size).floor().mod_val(isl.Val.int_from_si(context, threads))
+                return _turn(function, group_size(self.grid.distribution, threads, extent), threads)
             case _:
                 assert_never(self.grid.distribution)
 
@@ -159,10 +159,12 @@ class _Mapper:
             number = number.mod_val(isl.Val.int_from_si(context, most))
         return Member(number, coincident=True, kind=LoopKind.BLOCK)
 
-    def thread(self, member: Member, size: int, threads: int) -> Member:
-        """The points of a tile, distributed cyclically or in blocks."""
-        point = member.function.mod_val(isl.Val.int_from_si(member.function.get_ctx(), size))
-        return self.over_threads(self.dealt(point, threads, size), threads)
+    def thread(self, member: Member, cut: Cut, threads: int) -> Member:
+        """The points of a tile, distributed cyclically or in blocks, or in runs of their own."""
+        point = member.function.mod_val(isl.Val.int_from_si(member.function.get_ctx(), cut.size))
+        if cut.run:
+            return self.over_threads(_turn(point, cut.run, threads), threads)
+        return self.over_threads(self.dealt(point, threads, cut.size), threads)
 
 
 def grid_cuts(choose: ChooseCuts, grid: Grid) -> ChooseCuts:
@@ -174,15 +176,22 @@ def grid_cuts(choose: ChooseCuts, grid: Grid) -> ChooseCuts:
             return cuts
         nest = nest_of(band, cuts, domain, grid)
         groups: dict[int, int] = {}
-        for member, size, threads in nest.dealt:
+        for member, cut, threads in nest.dealt:
             position = next(n for n, own in enumerate(band.members) if own is member)
-            groups[position] = group_size(grid.distribution, threads, size)
+            groups[position] = cut.run or group_size(grid.distribution, threads, cut.size)
         return tuple(
             replace(cut, within=groups[position]) if 1 < groups.get(position, 0) < cut.size else cut
             for position, cut in enumerate(cuts)
         )
 
     return chosen
+
+
+def _turn(number: isl.UnionPwAff, run: int, threads: int) -> isl.UnionPwAff:
+    """The thread of each number, where they take turns with runs of so many."""
+    context = number.get_ctx()
+    length, count = (isl.Val.int_from_si(context, value) for value in (run, threads))
+    return number.scale_down_val(length).floor().mod_val(count)
 
 
 def _in_groups(node: Node, domain: isl.UnionSet, nest: Nest, distribution: Distribution) -> Node:
