@@ -69,6 +69,7 @@ class Distribution(Enum):
 
     CYCLIC = "cyclic"  # one by one: neighbouring threads work on neighbouring points
     BLOCKED = "blocked"  # in runs: every thread works on neighbouring points
+    VECTORS = "vectors"  # in runs along the loops of default tiles where threads then read vectors, else one by one
 
 
 class TileLayout(Enum):
@@ -76,6 +77,7 @@ class TileLayout(Enum):
 
     MEMORY = "memory"  # as its tensor does
     POINTS = "points"  # what the points of a thread's tile read for one step of a reduction lies side by side
+    VECTORS = "vectors"  # as its tensor does, or by points where threads read no vectors otherwise
 
 
 @frozen
@@ -171,7 +173,7 @@ class GpuOptions(Written):
     ``shared_memory``: a limit, the most bytes of memory that the threads of a block share; 0 uses none.  None takes so
     many that two blocks fit a multiprocessor.
     ``layout``: how operands lie in shared memory; in the order of their tensors, or with the loops of the reduction
-    outermost, element by element.
+    outermost, element by element, or each of them in the order in which threads read vectors.
     ``padding``: elements added to every row of an operand in shared memory.  None adds as many, to rows and to what is
     made of rows, as it takes for neighbours to lie in different banks.
     ``stages``: tiles of each operand that shared memory holds at a time.  With more than one, the next tiles are on
@@ -188,14 +190,14 @@ class GpuOptions(Written):
     schedule: ScheduleOptions = field(default_factory=ScheduleOptions)
     block: tuple[int, ...] | None = None
     grid: tuple[int, ...] | None = None
-    distribution: Distribution = Distribution.CYCLIC
+    distribution: Distribution = Distribution.VECTORS
     split_k_threads: tuple[int, ...] | None = None
     split_k_blocks: int | None = None
     shuffles: bool | None = None
     register_accumulators: int | None = None
     register_operands: int = 0
     shared_memory: int | None = None
-    layout: TileLayout = TileLayout.MEMORY
+    layout: TileLayout = TileLayout.VECTORS
     padding: int | None = None
     stages: int | None = None
     min_blocks_per_multiprocessor: int = 1

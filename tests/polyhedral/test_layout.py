@@ -68,11 +68,14 @@ def test_neighbours_in_memory_are_apart_where_points_lie_side_by_side() -> None:
         ],
     ),
 )
-def test_values_are_those_of_the_definition(text: str, shapes: tuple[tuple[int, ...], ...], stages: int) -> None:
+@pytest.mark.parametrize("layout", [tc.TileLayout.POINTS, tc.TileLayout.VECTORS])
+def test_values_are_those_of_the_definition(
+    text: str, shapes: tuple[tuple[int, ...], ...], stages: int, layout: tc.TileLayout
+) -> None:
     definition = tc.define(text).single()
     random = np.random.default_rng(0)
     arrays = [random.standard_normal(shape, np.float32) for shape in shapes]
-    own = options(tc.TileLayout.POINTS, stages=stages)
+    own = options(layout, stages=stages)
     (found,) = run(definition, tuple(arrays), None, own, "emulator")
     (expected,) = definition.oracle(*arrays).values()
     assert compare(expected, np.asarray(found)).ok
@@ -81,3 +84,48 @@ def test_values_are_those_of_the_definition(text: str, shapes: tuple[tuple[int, 
 def test_what_is_no_layout_is_refused() -> None:
     with pytest.raises(tc.OptionsError, match=r"^layout must be a tc\.TileLayout, got 'points'$"):
         tc.GpuOptions(layout="points")  # type: ignore[arg-type]
+
+
+CONVOLUTION = """
+def conv(float(N,G,C,H,W) I, float(G,F,C,KH,KW) W1) -> (O) { O(n,g,f,h,w) +=! I(n,g,c,h+kh,w+kw) * W1(g,f,c,kh,kw) }
+"""
+
+
+def accesses(size: int) -> tuple[str, str]:
+    """Where a convolution with default options reads its image and its filters, which have so many rows and columns."""
+    conv = tc.define(CONVOLUTION).conv
+    source = translated(conv, (32, 32, 8, 28, 28), (32, 8, 8, size, size), target="cuda:sm_90").source.text
+    found = re.search(r"\+= t_shared\d_I\[(.*?)\] \* t_shared\d_W1\[(.*?)\];", source)
+    assert found is not None
+    return found[1], found[2]
+
+
+def test_filters_lie_side_by_side_where_their_rows_are_odd() -> None:
+    """The last iterator is that of the filters of a thread, and else that of the columns of a filter."""
+    image, filters = accesses(3)
+    column = re.search(r"thread_x \+ (c\d)$", image)
+    assert column is not None
+    assert re.search(r"\+ c\d$", filters)
+    assert not filters.endswith(column[1])
+    image, filters = accesses(4)
+    column = re.search(r"thread_x \+ (c\d)$", image)
+    assert column is not None
+    assert filters.endswith(column[1])
+
+
+def test_threads_have_rows_of_an_image_that_are_neighbours() -> None:
+    """Their steps are those of the rows of a filter."""
+    image, _ = accesses(3)
+    found = re.search(r"(\d+) \* thread_y \+ (\d+) \* c\d \+ (\d+) \* c\d \+ thread_x \+ c\d$", image)
+    assert found is not None
+    threads, taps, rows = map(int, found.groups())
+    assert rows == taps
+    assert threads == 2 * rows
+
+
+def test_values_of_convolutions_with_default_options_are_those_of_the_definition() -> None:
+    conv = tc.define(CONVOLUTION).conv
+    random = np.random.default_rng(0)
+    for shapes in (((5, 2, 3, 13, 17), (2, 7, 3, 3, 3)), ((9, 1, 4, 12, 9), (1, 8, 4, 5, 2))):
+        arrays = [random.standard_normal(shape, np.float32) for shape in shapes]
+        assert compare(conv.oracle(*arrays)["O"], np.asarray(conv(*arrays, target="emulator"))).ok

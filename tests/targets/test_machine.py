@@ -59,7 +59,7 @@ def test_architectures_have_defaults_of_their_own() -> None:
     assert found == {"sm_75": 32 << 10, "sm_80": 81 << 10, "sm_90": 113 << 10, "sm_120": 49 << 10}
     assert [GPUS[name].enough_blocks for name in ("sm_80", "sm_90", "sm_100")] == [81, 99, 111]
     sources = {
-        source(MM, f"cuda:{name}", (1152, 64), (64, 1280), options=tc.GpuOptions()).partition("__global__")[2]
+        source(MM, f"cuda:{name}", (1152, 64), (64, 1280), options=tc.GpuOptions()).partition("tc_kernel_0")[2]
         for name in ("sm_75", "sm_80", "sm_90")
     }
     assert len(sources) == 3

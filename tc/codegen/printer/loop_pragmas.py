@@ -43,6 +43,8 @@ _UNROLL_LANES: Final = 2
 # Instances in the body of a loop around unrolled ones, when some of its iterations run one after the other: enough
 # that what neighbouring iterations read side by side is read at once, and few enough for the cache of instructions.
 _UNROLLED_INSTANCES: Final = 256
+# And around loops that are unrolled so: the rows of taps of a convolution, which share rows of the image.
+_UNROLLED_TAPS: Final = 512
 # Neighbours along memory that are read at once.
 _VECTOR: Final = 4
 # Reductions in lanes that are declared in ``numerics.h``.
@@ -117,6 +119,8 @@ def _repetitions(loop: Loop, ranges: Ranges) -> int:
     inside = _unrolled_instances(loop.body, {**ranges, loop.iterator: iterator_range(loop, ranges)})
     if not trips or not inside or inside == 1:
         return 1
+    if inside > _UNROLLED_INSTANCES // trips and _holds_loop(loop.body, LoopKind.SEQUENTIAL):
+        return trips if trips * inside <= _UNROLLED_TAPS else 1
     most = min(trips, max(1, _UNROLLED_INSTANCES // inside))
     fitting = [count for count in range(most, 0, -1) if trips % count == 0]
     vectors = [count for count in fitting if count % _VECTOR == 0 and 2 * count > fitting[0]]
@@ -131,10 +135,13 @@ def _is_left_over(loop: Loop, ranges: Ranges) -> bool:
 
 
 def _unrolled_instances(tree: LoopTree, ranges: Ranges) -> int | None:
-    """The instances of a tree that has unrolled loops only; None for others, and where some are left out."""
+    """The instances of a tree whose loops are unrolled as a whole; None for others, and where some are left out."""
     match tree:
         case Loop(kind=LoopKind.UNROLLED):
             trips = _trips(tree, ranges)
+            inside = _unrolled_instances(tree.body, {**ranges, tree.iterator: iterator_range(tree, ranges)})
+            return None if trips is None or inside is None else trips * inside
+        case Loop(kind=LoopKind.SEQUENTIAL) if (trips := _trips(tree, ranges)) == _repetitions(tree, ranges) != 1:
             inside = _unrolled_instances(tree.body, {**ranges, tree.iterator: iterator_range(tree, ranges)})
             return None if trips is None or inside is None else trips * inside
         case Loop() | Allocation() | Guard():

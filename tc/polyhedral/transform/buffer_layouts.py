@@ -24,7 +24,7 @@ _PAGE: Final = 1024
 
 
 # What a thread reads from shared memory at once, at most.
-_VECTOR_BYTES: Final = 16
+VECTOR_BYTES: Final = 16
 
 
 class Padding(Enum):
@@ -91,7 +91,7 @@ def _banked_strides(extents: Items[int], type: ScalarType) -> tuple[int, ...]:
     Vectors are the largest of which a row has a whole number.
     """
     row = extents[-1] if extents else 1
-    vector = math.gcd(row, _VECTOR_BYTES // type.itemsize)
+    vector = math.gcd(row, VECTOR_BYTES // type.itemsize)
     strides, step = [0] * len(extents), 1
     for dimension in reversed(range(len(extents))):
         strides[dimension] = step

@@ -99,30 +99,41 @@ def statement_of(domain: isl.UnionSet, name: str) -> isl.UnionSet:
 
 
 @frozen
+class Dealt:
+    """A loop whose points threads share: how it is cut, how its points are dealt, and to how many threads."""
+
+    member: Member
+    cut: Cut
+    distribution: Distribution
+    threads: int
+
+
+@frozen
 class Nest:
     """What blocks and threads share of a nest.
 
     ``tiles``: the loops whose tiles go to blocks, with the sizes of these, x first.  ``points``: those whose points go
-    to threads, which also has loops that are one tile.  ``rows``: by statement, the loops inside that threads share.
-    ``threads``: along every dimension, x first; where there are rows, x is theirs.
+    to threads, which also has loops that are one tile, and how they are dealt.  ``rows``: by statement, the loops
+    inside that threads share.  ``threads``: along every dimension, x first; where there are rows, x is theirs.
     """
 
     tiles: list[tuple[Member, int]]
-    points: list[tuple[Member, Cut]]
+    points: list[tuple[Member, Cut, Distribution]]
     rows: Mapping[str, Row]
     threads: tuple[int, ...]
 
     @property
-    def dealt(self) -> list[tuple[Member, Cut, int]]:
-        """The loops whose points threads share, with their cuts, and the threads, x first."""
+    def dealt(self) -> list[Dealt]:
+        """The loops whose points threads share, x first."""
         counts = self.threads[1:] if self.rows else self.threads
-        return [(member, cut, count) for (member, cut), count in zip(self.points, counts, strict=False)]
+        return [Dealt(*own, count) for own, count in zip(self.points, counts, strict=False)]
 
 
 def nest_of(band: Band, cuts: tuple[Cut, ...], domain: isl.UnionSet, grid: Grid) -> Nest:
     """How a nest is shared; OptionsError where there are more threads along a dimension than GPUs have."""
     chosen = [(m, cut) for m, cut in zip(band.members, cuts, strict=True) if m.coincident and cut.size][::-1]
     chosen.sort(key=lambda own: own[1].last)
+    points = [(member, cut, _distribution(cut, grid)) for member, cut in chosen]
     rows = inner_loops(band.child, domain)
     along_rows = [max(row.extent for row in rows.values())] if rows else []
     wished = [*(0 for _ in along_rows), *(cut.threads for _, cut in chosen)]
@@ -144,7 +155,14 @@ def nest_of(band: Band, cuts: tuple[Cut, ...], domain: isl.UnionSet, grid: Grid)
             )
     while len(threads) > 1 and threads[-1] == 1 and grid.threads is None:
         threads.pop()
-    return Nest([(member, cut.size) for member, cut in chosen if not cut.whole], chosen, rows, tuple(threads))
+    return Nest([(member, cut.size) for member, cut in chosen if not cut.whole], points, rows, tuple(threads))
+
+
+def _distribution(cut: Cut, grid: Grid) -> Distribution:
+    """How the points of a tile are dealt to threads along one loop."""
+    if grid.distribution is not Distribution.VECTORS:
+        return grid.distribution
+    return Distribution.BLOCKED if cut.neighbours else Distribution.CYCLIC
 
 
 def whole_loops(choose: ChooseCuts) -> ChooseCuts:
@@ -176,7 +194,7 @@ def even_threads(points: int, threads: int, most: int) -> int:
 
 def group_size(distribution: Distribution, threads: int, extent: int) -> int:
     """Iterations in one group: as many as there are threads, or as one thread runs in a row."""
-    return threads if distribution is Distribution.CYCLIC else -(-extent // threads)
+    return -(-extent // threads) if distribution is Distribution.BLOCKED else threads
 
 
 def size_at(sizes: tuple[int, ...], dimension: int) -> int:

@@ -28,7 +28,7 @@ class Cut:
     ``threads``: how many of a block share the points, if that was asked for; 0 for the default.  ``run``: neighbouring
     points that each of them has, where that does not follow from the distribution.  ``last``: among the
     dimensions of a grid and its blocks, it comes behind all others.  ``whole``: the loop is one tile, for the threads
-    of a block; a grid has no dimension for it.
+    of a block; a grid has no dimension for it.  ``neighbours``: threads had better have neighbouring points each.
     """
 
     size: int
@@ -38,6 +38,7 @@ class Cut:
     run: int = 0
     last: bool = False
     whole: bool = False
+    neighbours: bool = False
 
 
 WHOLE: Final = Cut(0)

@@ -15,8 +15,9 @@ __kernel __attribute__((reqd_work_group_size(3, 1, 2))) void tc_kernel_0(
   const int thread_z = get_local_id(2);
   const int thread_x = get_local_id(0);
   __local float t_shared1_X[21] __attribute__((aligned(64)));
-  __local float t_shared2_K[28] __attribute__((aligned(64)));
-  const int offset0 = 3 * thread_z + thread_x;
+  __local float t_shared2_K[26] __attribute__((aligned(64)));
+  const int offset0 = 6 * thread_z + 2 * thread_x;
+  const int offset1 = 3 * thread_z + thread_x;
   float t_private0_O;
   // S0_init
   t_private0_O = 0.0f;
@@ -26,7 +27,7 @@ __kernel __attribute__((reqd_work_group_size(3, 1, 2))) void tc_kernel_0(
   }
   for (int c0 = 0; c0 < 4; c0 += 1) {
     // S0_pack2
-    t_shared2_K[offset0 + 15 * (c0 / 2) + 7 * (c0 % 2)] = t_K[offset0 + 6 * c0];
+    t_shared2_K[offset0 + 14 * (c0 % 2) + c0 / 2] = t_K[offset1 + 6 * c0];
   }
   barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
   float accumulator[3] __attribute__((aligned(64)));
@@ -38,7 +39,7 @@ __kernel __attribute__((reqd_work_group_size(3, 1, 2))) void tc_kernel_0(
       #pragma unroll 3
       for (int c2 = 0; c2 < 3; c2 += 1) {
         // S0
-        accumulator[c2] += t_shared1_X[11 * c0 + 5 * c1 + thread_x + c2] * t_shared2_K[15 * thread_z + 7 * c0 + 3 * c1 + c2];
+        accumulator[c2] += t_shared1_X[11 * c0 + 5 * c1 + thread_x + c2] * t_shared2_K[14 * c0 + 6 * c1 + 2 * c2 + thread_z];
       }
     }
   }

@@ -15,8 +15,9 @@ extern "C" __global__ __launch_bounds__(6, 1) void tc_kernel_0(
   const int thread_z = threadIdx.z;
   const int thread_x = threadIdx.x;
   __shared__ __align__(64) float t_shared1_X[21];
-  __shared__ __align__(64) float t_shared2_K[28];
-  const int offset0 = 3 * thread_z + thread_x;
+  __shared__ __align__(64) float t_shared2_K[26];
+  const int offset0 = 6 * thread_z + 2 * thread_x;
+  const int offset1 = 3 * thread_z + thread_x;
   float t_private0_O;
   // S0_init
   t_private0_O = 0.0f;
@@ -26,7 +27,7 @@ extern "C" __global__ __launch_bounds__(6, 1) void tc_kernel_0(
   }
   for (int c0 = 0; c0 < 4; c0 += 1) {
     // S0_pack2
-    t_shared2_K[offset0 + 15 * (c0 / 2) + 7 * (c0 % 2)] = t_K[offset0 + 6 * c0];
+    t_shared2_K[offset0 + 14 * (c0 % 2) + c0 / 2] = t_K[offset1 + 6 * c0];
   }
   __syncthreads();
   float accumulator[3] __attribute__((aligned(64)));
@@ -38,7 +39,7 @@ extern "C" __global__ __launch_bounds__(6, 1) void tc_kernel_0(
       #pragma unroll 3
       for (int c2 = 0; c2 < 3; c2 += 1) {
         // S0
-        accumulator[c2] += t_shared1_X[11 * c0 + 5 * c1 + thread_x + c2] * t_shared2_K[15 * thread_z + 7 * c0 + 3 * c1 + c2];
+        accumulator[c2] += t_shared1_X[11 * c0 + 5 * c1 + thread_x + c2] * t_shared2_K[14 * c0 + 6 * c1 + 2 * c2 + thread_z];
       }
     }
   }

@@ -26,7 +26,8 @@ static __forceinline__ void tc_copy_piece(element *to, const element *from) {
   if constexpr (aligned) {
     if constexpr (ahead) tc_copy_ahead<bytes>(to, from);
     else if constexpr (bytes == 16) *(uint4 *)to = *(const uint4 *)from;
-    else *(uint2 *)to = *(const uint2 *)from;
+    else if constexpr (bytes == 8) *(uint2 *)to = *(const uint2 *)from;
+    else *(unsigned *)to = *(const unsigned *)from;
   } else {
     for (int n = 0; n < bytes / (int)sizeof(element); n += 1) {
       if constexpr (ahead && sizeof(element) >= 4) tc_copy_ahead<sizeof(element)>(to + n, from + n);

@@ -12,7 +12,7 @@ import islpy as isl
 
 from tc.base.frozen import frozen
 from tc.language.program.affine_form import coefficient
-from tc.language.program.program import Expression, iterators_in
+from tc.language.program.program import Expression, Read, iterators_in
 from tc.polyhedral.analysis.extents import extent_of, sides_of, volume
 from tc.polyhedral.analysis.reads import data_ranges, value_reads
 from tc.polyhedral.analysis.reuse import product_loops
@@ -67,6 +67,7 @@ def default_tiles(scop: Scop, machine: GpuMachine, block: tuple[int, ...] = ()) 
         chosen: dict[Member, int] = {}
         shares: dict[Member, int] = {}
         runs: dict[Member, int] = {}
+        neighbours: frozenset[Member] = frozenset()
         if depth == 0:
             shared = [member for member in counted if member.coincident]
             chosen = dict.fromkeys(shared, 1)
@@ -75,6 +76,7 @@ def default_tiles(scop: Scop, machine: GpuMachine, block: tuple[int, ...] = ()) 
                 chosen |= _plain_tile(shared, scop, machine, domain) if tiled is None else tiled
                 product = None if tiled is None else product
                 shares = _shares(tiled or {})
+                neighbours = frozenset() if product is None else product.runs_of(shared)
                 if tiled is None and not block:
                     runs = _runs(band, shared, chosen, scop, machine, domain)
             else:
@@ -89,7 +91,7 @@ def default_tiles(scop: Scop, machine: GpuMachine, block: tuple[int, ...] = ()) 
         return tuple(
             _in_runs(chosen[member], runs[member])
             if member in runs
-            else Cut(chosen[member], threads=shares.get(member, 0))
+            else Cut(chosen[member], threads=shares.get(member, 0), neighbours=member in neighbours)
             if member in chosen
             else WHOLE
             for member in band.members
@@ -212,6 +214,36 @@ class _Product:
         columns, rows = _enough(PRODUCT_TILES, (others, extents[y], extents[x]), self.machine)
         sizes = {x: min(columns, extents[x]), y: min(rows, extents[y])}
         return {members[name]: size for name, size in self.extended(sizes, extents).items()}
+
+    def runs_of(self, shared: Items[Member]) -> frozenset[Member]:
+        """The loops along which a thread that has neighbours reads vectors, or some elements again.
+
+        What it stores then is apart from what other threads do at the same time, so the result may not be contiguous.
+        """
+        body, layouts = self.statement.body, layouts_of(self.scop)
+        members = {name: m for m in shared if (name := iterator_of(m.function, body)) is not None}
+        found: set[str] = set()
+        for read in value_reads(body):
+            uses = [iterators_in((subscript,)) for subscript in read.subscripts]
+            for subscript, own in zip(read.subscripts, uses, strict=True):
+                if own & members.keys() and own - members.keys():
+                    found |= {name for name in own & members.keys() if coefficient(subscript, name) == 1}
+            along = {name for name in members if stride(read.subscripts, layouts[read.tensor], name) == 1}
+            found |= along or self.by_points(read, members)
+        return frozenset(
+            member
+            for name, member in members.items()
+            if name in found and stride(body.subscripts, layouts[body.target], name) != 1
+        )
+
+    def by_points(self, read: Read, members: Mapping[str, Member]) -> set[str]:
+        """The loop that is innermost in shared memory where an operand lies there in another order than in memory."""
+        steps = iterators_in(read.subscripts[-1:]) - members.keys()
+        sides = dict(zip(self.statement.body.iterators, sides_of(self.statement.domain), strict=True))
+        if not read.subscripts or all(sides[name] % 2 == 0 or sides[name] > STEPS[0] for name in steps):
+            return set()
+        uses = [iterators_in((subscript,)) & members.keys() for subscript in read.subscripts]
+        return set(next((own for own in reversed(uses) if own), ()))
 
     def runs(self, reduced: Mapping[str, int]) -> int:
         """Neighbouring elements of each operand that the loops which reduce read at least, one after the other.

@@ -25,7 +25,7 @@ from tc.polyhedral.analysis.extents import extent_of
 from tc.polyhedral.gpu.mapping.launched_steps import are_worth_launches
 from tc.polyhedral.ir.loops import LoopKind
 from tc.polyhedral.ir.tree import Band, Extension, Leaf, Member, Node, ScheduleTree, Sequence
-from tc.polyhedral.transform.share_loops import ORDER, Grid, Nest, group_size, nest_of, size_at
+from tc.polyhedral.transform.share_loops import ORDER, Dealt, Grid, Nest, group_size, nest_of, size_at
 from tc.polyhedral.transform.sums import sums_from_zero
 from tc.polyhedral.transform.tile import ChooseCuts, Cut, in_groups
 from tc.targets.options import Distribution
@@ -101,7 +101,7 @@ class _Mapper:
         blocks: list[Member] = []
         for member, size in nest.tiles:
             blocks.append(self.block(member, size, domain, self.most_blocks(blocks, len(nest.tiles), domain)))
-        threads = [self.thread(*own) for own in nest.dealt]
+        threads = [self.thread(own) for own in nest.dealt]
         if not nest.rows:
             return _around(band, domain, blocks, threads)
         below = replace(band, child=_in_groups(band.child, domain, nest, self.grid.distribution))
@@ -115,7 +115,7 @@ class _Mapper:
             own, name = isl.UnionSet.from_set(piece), piece.get_tuple_name()
             if name in nest.rows:
                 counted = sums_from_zero(nest.rows[name].member, domain).function
-                number = self.dealt(counted, nest.threads[0], nest.rows[name].extent)
+                number = self.dealt(counted, self.grid.distribution, nest.threads[0], nest.rows[name].extent)
             else:
                 number = isl.UnionPwAff.val_on_domain(own, isl.Val.zero(domain.get_ctx()))
             function = function.union_add(number.intersect_domain(own))
@@ -126,17 +126,17 @@ class _Mapper:
         launched = 0 if self.grid.threads is None else threads
         return Member(function, coincident=True, kind=LoopKind.THREAD, launched=launched)
 
-    def dealt(self, function: isl.UnionPwAff, threads: int, extent: int) -> isl.UnionPwAff:
+    def dealt(self, function: isl.UnionPwAff, distribution: Distribution, threads: int, extent: int) -> isl.UnionPwAff:
         """The thread of each iteration of a loop of this extent: cyclic or in blocks."""
         context = function.get_ctx()
-        size = isl.Val.int_from_si(context, group_size(self.grid.distribution, threads, extent))
-        match self.grid.distribution:
-            case Distribution.CYCLIC:
+        size = isl.Val.int_from_si(context, group_size(distribution, threads, extent))
+        match distribution:
+            case Distribution.CYCLIC | Distribution.VECTORS:
                 return function.mod_val(size)
             case Distribution.BLOCKED:
-                return _turn(function, group_size(self.grid.distribution, threads, extent), threads)
+                return _turn(function, group_size(distribution, threads, extent), threads)
             case _:
-                assert_never(self.grid.distribution)
+                assert_never(distribution)
 
     def most_blocks(self, blocks: Items[Member], dimensions: int, domain: isl.UnionSet) -> int:
         """The most blocks along the dimension after these, of so many."""
@@ -159,12 +159,13 @@ class _Mapper:
             number = number.mod_val(isl.Val.int_from_si(context, most))
         return Member(number, coincident=True, kind=LoopKind.BLOCK)
 
-    def thread(self, member: Member, cut: Cut, threads: int) -> Member:
+    def thread(self, own: Dealt) -> Member:
         """The points of a tile, distributed cyclically or in blocks, or in runs of their own."""
-        point = member.function.mod_val(isl.Val.int_from_si(member.function.get_ctx(), cut.size))
+        cut = own.cut
+        point = own.member.function.mod_val(isl.Val.int_from_si(own.member.function.get_ctx(), cut.size))
         if cut.run:
-            return self.over_threads(_turn(point, cut.run, threads), threads)
-        return self.over_threads(self.dealt(point, threads, cut.size), threads)
+            return self.over_threads(_turn(point, cut.run, own.threads), own.threads)
+        return self.over_threads(self.dealt(point, own.distribution, own.threads, cut.size), own.threads)
 
 
 def grid_cuts(choose: ChooseCuts, grid: Grid) -> ChooseCuts:
@@ -176,9 +177,9 @@ def grid_cuts(choose: ChooseCuts, grid: Grid) -> ChooseCuts:
             return cuts
         nest = nest_of(band, cuts, domain, grid)
         groups: dict[int, int] = {}
-        for member, cut, threads in nest.dealt:
-            position = next(n for n, own in enumerate(band.members) if own is member)
-            groups[position] = cut.run or group_size(grid.distribution, threads, cut.size)
+        for own in nest.dealt:
+            position = next(n for n, member in enumerate(band.members) if member is own.member)
+            groups[position] = own.cut.run or group_size(own.distribution, own.threads, own.cut.size)
         return tuple(
             replace(cut, within=groups[position]) if 1 < groups.get(position, 0) < cut.size else cut
             for position, cut in enumerate(cuts)

@@ -80,7 +80,7 @@ def promote_operand(
         box = _tile(operand.relation, prefix, alike, boxes)
         if box is None:
             continue
-        name, order = f"shared{len(scop.promotions)}_{operand.read.tensor}", _order(operand, tiles.layout)
+        name, order = f"shared{len(scop.promotions)}_{operand.read.tensor}", _order(operand, tiles.layout, box)
         placement = Placement(name, order, Sharing.BLOCK, tiles.padding, tiles.rotation)
         if bytes_of(placement.layout(tensor.type, box, written=False)) > tiles.bytes:
             continue
@@ -93,17 +93,23 @@ def promote_operand(
     return None
 
 
-def _order(operand: Operand, layout: TileLayout) -> tuple[int, ...]:
+def _order(operand: Operand, layout: TileLayout, box: Box) -> tuple[int, ...]:
     """The dimensions of a tile, from the outermost one to the one that is contiguous."""
     dimensions = range(operand.relation.dim(isl.dim_type.out))
+    if layout is TileLayout.MEMORY or not dimensions:
+        return tuple(dimensions)
+    (results,) = operand.statement.writes
+    points = {position for own in _moved_by(results) for position in own}
+    found = _moved_by(operand.relation)
+    by_points = tuple(sorted(dimensions, key=lambda dimension: not points.isdisjoint(found[dimension])))
     match layout:
-        case TileLayout.MEMORY:
-            return tuple(dimensions)
         case TileLayout.POINTS:
-            (results,) = operand.statement.writes
-            points = {position for own in _moved_by(results) for position in own}
-            found = _moved_by(operand.relation)
-            return tuple(sorted(dimensions, key=lambda dimension: not points.isdisjoint(found[dimension])))
+            return by_points
+        case TileLayout.VECTORS:
+            # Steps of a reduction that lie side by side are read at once, too, if there is an even number of them.
+            last, best = dimensions[-1], by_points[-1]
+            steps = box.extents[last] % 2 == 0 or not points.isdisjoint(found[last])
+            return tuple(dimensions) if steps or box.extents[best] % 2 else by_points
         case _:
             assert_never(layout)
 
