@@ -335,7 +335,12 @@ def _machine(target: Target) -> Machine:
         case OpenClTarget():
             # PoCL 3.0 computes something else with barriers in branches, and corrupts its heap.
             return replace(
-                GENERIC_GPU, shuffles=False, asynchronous_copies=False, branches=False, atomic_bytes=frozenset({4})
+                GENERIC_GPU,
+                shuffles=False,
+                asynchronous_copies=False,
+                branches=False,
+                matrix_shapes=(),
+                atomic_bytes=frozenset({4}),
             )
         case _:
             assert_never(target)

@@ -122,9 +122,13 @@ ROOMS = {
         "base language.program polyhedral.ir polyhedral.analysis polyhedral.execution",
         "islpy",
     ),
+    "polyhedral.proof.tensor": room(
+        "base language.program language.isl polyhedral.ir polyhedral.analysis polyhedral.execution",
+        "islpy",
+    ),
     "polyhedral.proof": room(
         "base grammar.syntax language.program language.isl language.prove polyhedral.ir polyhedral.analysis "
-        "polyhedral.execution",
+        "polyhedral.execution polyhedral.proof.tensor",
         "islpy",
     ),
     "polyhedral.proof.printed": room(
@@ -155,11 +159,16 @@ ROOMS = {
         "polyhedral.analysis polyhedral.transform",
         "islpy",
     ),
+    "polyhedral.gpu.tensor": room(
+        "base language.program targets polyhedral.ir polyhedral.analysis polyhedral.transform",
+        "islpy",
+    ),
     "polyhedral": room(
         "base language.program language.isl targets polyhedral.ir polyhedral.analysis polyhedral.schedule "
         "polyhedral.transform polyhedral.cpu polyhedral.prefetch polyhedral.execution polyhedral.generate "
         "polyhedral.separate polyhedral.steps polyhedral.proof polyhedral.proof.printed polyhedral.proof.rewrites "
-        "polyhedral.gpu.barriers polyhedral.gpu.feasibility polyhedral.gpu.mapping polyhedral.gpu.promotion",
+        "polyhedral.gpu.barriers polyhedral.gpu.feasibility polyhedral.gpu.mapping polyhedral.gpu.promotion "
+        "polyhedral.gpu.tensor",
         "islpy",
     ),
     "compiler": room(

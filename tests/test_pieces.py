@@ -83,7 +83,7 @@ def test_pieces_of_small_types_have_four_bytes_at_least(
 @pytest.mark.parametrize(("type", "stages"), [(np.float16, 1), (np.float16, 3), (np.int8, 3)])
 def test_small_types_may_begin_anywhere(type: type[np.generic], stages: int, shift: int) -> None:
     """Copied in pieces, asynchronously or not, or element by element: numbers keep their values."""
-    text, m, k, n = {np.float16: "half", np.int8: "int8"}[type], 33, 68, 36
+    text, m, k, n = "int8" if type is np.int8 else "half", 33, 68, 36
     mm = tc.define(f"def mm({text}(M,K) A, {text}(K,N) B) -> (C) {{ C(m,n) +=! float(A(m,k)) * float(B(k,n)) }}").mm
     random = np.random.default_rng(shift)
 

@@ -1,8 +1,10 @@
-"""``Dot``: the dot products that processors have instructions for."""
+"""``Dot`` and ``MatrixShape``: dot products of processors and products of matrices of GPUs, as instructions."""
 
 from __future__ import annotations
 
 from enum import Enum
+
+from tc.base.frozen import frozen
 
 
 class Dot(Enum):
@@ -18,3 +20,17 @@ class Dot(Enum):
     def extensions(self) -> tuple[str, ...]:
         """Those of processors, by name, each of which has the instruction."""
         return self.value
+
+
+@frozen
+class MatrixShape:
+    """A matrix instruction of a warp: C, of m x n elements, gains the product of A (m x k) and B (k x n).
+
+    ``operands``, ``sums``: PTX's names of the types of A and B, and of C.
+    """
+
+    m: int
+    n: int
+    k: int
+    operands: str
+    sums: str

@@ -16,7 +16,14 @@ from tc.base.frozen import frozen
 from tc.language.program.specialization import Specialization
 from tc.polyhedral.cpu.part_sums import PARTS, part_sums
 from tc.polyhedral.cpu.row_blocks import row_blocks
-from tc.polyhedral.generate.obstacles import DivergentSteps, InBuffers, LongSums, MissingInstances, Obstacle
+from tc.polyhedral.generate.obstacles import (
+    DivergentSteps,
+    InBuffers,
+    LongSums,
+    MissingInstances,
+    NoMatrices,
+    Obstacle,
+)
 from tc.polyhedral.gpu.mapping.split_plan import Group, Plan, plan_split
 from tc.polyhedral.schedule.counted import with_counts
 from tc.polyhedral.schedule.scan import Scanning
@@ -56,9 +63,14 @@ def first_attempt(specialization: Specialization, options: Options, machine: Mac
 def next_attempt(specialization: Specialization, machine: Machine, attempt: Attempt, obstacle: Obstacle) -> Attempt:
     """What to try after an attempt that met an obstacle.
 
-    It has no scans, fewer buffers, or more sums that are whole or in float64, so that attempts come to an end.
+    It has no matrix instructions, no scans, fewer buffers, or more sums that are whole or in float64, so that attempts
+    come to an end.
     """
     match obstacle:
+        case NoMatrices():
+            # Buffers that were given up before may be had again.
+            first = first_attempt(specialization, _scalar(attempt.asked), machine)
+            return replace(first, asked=attempt.asked, decisions=(*first.decisions, _NO_MATRICES))
         case InBuffers():
             decisions = _without_buffers(attempt, obstacle, specialization.program.name)
             options = _taking(attempt.options, decisions)
@@ -69,9 +81,11 @@ def next_attempt(specialization: Specialization, machine: Machine, attempt: Atte
         case DivergentSteps():
             # Shared memory, which was given up before, may be had again.
             first = first_attempt(specialization, attempt.asked, machine)
+            before = tuple(own for own in attempt.decisions if own is _NO_MATRICES)
             options = replace(first.options, schedule=replace(first.options.schedule, scans=False))
+            options = _scalar(options) if before else options
             plan = plan_of(specialization, options, machine)
-            return replace(first, options=options, plan=plan, decisions=(*first.decisions, _NO_SCANS))
+            return replace(first, options=options, plan=plan, decisions=(*first.decisions, *before, _NO_SCANS))
         case MissingInstances():
             return replace(attempt, whole_sums=True, decisions=(*attempt.decisions, _WHOLE_SUMS))
         case LongSums(statements):
@@ -189,6 +203,14 @@ def _without_buffers(attempt: Attempt, obstacle: InBuffers, name: str) -> tuple[
     return found
 
 
+def _scalar(options: Options) -> Options:
+    """Options without matrix instructions."""
+    return replace(options, tensor_cores=False) if isinstance(options, GpuOptions) else options
+
+
+_NO_MATRICES: Final = Decision(
+    "tensor_cores", True, False, "the lanes of no warp would run whole blocks of its products of halves together"
+)
 _NO_SCANS: Final = Decision(
     "scans", True, False, "threads of a block would meet the barriers between its steps unequally often"
 )

@@ -15,6 +15,7 @@ from typing import Any, Final, assert_never
 from tc.base.decision import Decision
 from tc.base.errors import OptionsError
 from tc.base.frozen import frozen
+from tc.language.program.terms import half_factors
 from tc.polyhedral.attempts import Attempt
 from tc.polyhedral.generate.outermost_nests import OutermostNest
 from tc.polyhedral.gpu.mapping.split_plan import Plan
@@ -27,10 +28,11 @@ from tc.polyhedral.ir.loops import (
     Loop,
     LoopKind,
     LoopTree,
+    Mma,
     Prefetch,
     Sharing,
 )
-from tc.polyhedral.ir.scop import Promotion, Scop
+from tc.polyhedral.ir.scop import Promotion, Scop, ScopStatement
 from tc.polyhedral.transform.chosen_sizes import RegisterTile, Sizes
 from tc.polyhedral.transform.share_loops import DIMENSIONS
 from tc.polyhedral.transform.tile import OUTERMOST_FIRST
@@ -180,7 +182,7 @@ def _nodes(root: LoopTree) -> Iterator[LoopTree]:
         case Block(children):
             for child in children:
                 yield from _nodes(child)
-        case Instance() | Barrier() | Prefetch():
+        case Instance() | Barrier() | Prefetch() | Mma():
             pass
         case _:
             assert_never(root)
@@ -248,6 +250,10 @@ def _of_memory(asked: GpuOptions, attempt: Attempt, facts: Facts) -> Iterator[De
         )
     if options.register_operands and all(_is_result(promotion) for promotion in own):
         yield Decision("register_operands", asked.register_operands, 0, "no operand is read again by the same thread")
+    used = not options.tensor_cores or any(isinstance(node, Mma) for node in _nodes(facts.root))
+    if not used and any(map(_multiplies_halves, facts.scop.statements)):
+        reason = "no warps run whole blocks of a product of halves"
+        yield Decision("tensor_cores", asked.tensor_cores, False, reason)
     lanes = any(promotion.buffer.sharing is Sharing.LANES for promotion in promotions)
     if asked.shuffles is None and options.shuffles and not lanes:
         yield Decision("shuffles", None, False, "no partial results lie in the lanes of a warp")
@@ -255,6 +261,10 @@ def _of_memory(asked: GpuOptions, attempt: Attempt, facts: Facts) -> Iterator[De
         yield from _stages(shared)
     if asked.padding is None:
         yield Decision("padding", None, _padding(shared), "neighbours lie in different banks")
+
+
+def _multiplies_halves(statement: ScopStatement) -> bool:
+    return statement.body.reduction is not None and half_factors(statement.body.value) is not None
 
 
 def _is_result(promotion: Promotion) -> bool:

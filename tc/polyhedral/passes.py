@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias, TypeVar
 
+import islpy as isl
+
 from tc.polyhedral.analysis.ranges import size_ranges
 from tc.polyhedral.cpu.chunk_steps import chunk_steps
 from tc.polyhedral.cpu.defaults import default_sizes
@@ -30,6 +32,9 @@ from tc.polyhedral.gpu.promotion.promote_operands import promote_operands
 from tc.polyhedral.gpu.promotion.promote_private import promote_private
 from tc.polyhedral.gpu.promotion.promote_shared import SharedRoom, promote_shared
 from tc.polyhedral.gpu.promotion.promote_temporaries import Memory, promote_temporaries
+from tc.polyhedral.gpu.tensor.instructions import matrix_instructions
+from tc.polyhedral.gpu.tensor.products import matrix_product
+from tc.polyhedral.gpu.tensor.warp_tiles import with_warp_tiles
 from tc.polyhedral.ir.loops import LoopTree
 from tc.polyhedral.ir.scop import Scop
 from tc.polyhedral.ir.tree import ScheduleTree
@@ -204,8 +209,10 @@ def tiles_of(options: GpuOptions, scop: Scop, machine: GpuMachine) -> ChooseCuts
     """Where loops are tiled: as the options say, or by default."""
     sizes = options.schedule.tile
     if sizes is None:
-        return default_tiles(scop, machine, options.block or ())
-    return whole_loops(explicit_sizes(sizes, rounded=True))
+        choose = default_tiles(scop, machine, options.block or ())
+    else:
+        choose = whole_loops(explicit_sizes(sizes, rounded=True))
+    return with_warp_tiles(choose, scop, machine, sizes, options.block) if options.tensor_cores else choose
 
 
 def _unroll_in_threads(tree: ScheduleTree, scop: Scop, options: GpuOptions, _machine: GpuMachine) -> State:
@@ -218,9 +225,14 @@ def _part_nests(tree: ScheduleTree, scop: Scop, options: GpuOptions, machine: Gp
     return (tree if together else part_nests(tree, scop, machine)), scop
 
 
-def _linearize_rows(tree: ScheduleTree, scop: Scop, options: GpuOptions, _machine: GpuMachine) -> State:
+def _linearize_rows(tree: ScheduleTree, scop: Scop, options: GpuOptions, machine: GpuMachine) -> State:
     sizes = (options.schedule.tile, options.block, options.grid)
-    return linearize_rows(tree, scop, max(len(own or ()) for own in sizes)), scop
+    shapes = machine.matrix_shapes if options.tensor_cores else ()
+
+    def multiplies(domain: isl.UnionSet) -> bool:
+        return matrix_product(scop, shapes, domain) is not None
+
+    return linearize_rows(tree, scop, max(len(own or ()) for own in sizes), multiplies), scop
 
 
 def _gather_nests(tree: ScheduleTree, scop: Scop, options: GpuOptions, machine: GpuMachine) -> State:
@@ -329,6 +341,10 @@ def joined_limits(options: GpuOptions, machine: GpuMachine) -> Limits:
     return Limits(longest, known(options.shared_memory), machine.branches)
 
 
+def _matrix_instructions(root: LoopTree, scop: Scop, options: GpuOptions, machine: GpuMachine) -> Loops:
+    return (matrix_instructions(root, scop, machine.matrix_shapes) if options.tensor_cores else root), scop
+
+
 GRID_LOOP_PASSES: Final[Passes[LoopTree, GpuOptions, GpuMachine]] = (
     ("localize", _localize),
     ("separate tiles", _separate_tiles),
@@ -336,6 +352,7 @@ GRID_LOOP_PASSES: Final[Passes[LoopTree, GpuOptions, GpuMachine]] = (
     ("drop constant guards", _without_constant_guards),
     ("guard nests", _guard_nests),
     ("constant trip counts", _constant_trip_counts),
+    ("matrix instructions", _matrix_instructions),
 )
 
 # Of these loops, and then of those that run more than the statements have, which are printed.

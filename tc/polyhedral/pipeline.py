@@ -36,6 +36,7 @@ from tc.polyhedral.generate.obstacles import DivergentSteps, InBuffers, LongSums
 from tc.polyhedral.generate.outermost_nests import OutermostNest, outermost_nests
 from tc.polyhedral.generate.unroll_copies import unroll_copies
 from tc.polyhedral.gpu.feasibility.infeasible_buffers import infeasible_buffers
+from tc.polyhedral.gpu.feasibility.unused_warp_tiles import unused_warp_tiles
 from tc.polyhedral.gpu.mapping.map_to_grid import refuse_surplus_dimensions
 from tc.polyhedral.gpu.mapping.split_plan import Plan
 from tc.polyhedral.ir.copies import count_copies
@@ -267,11 +268,13 @@ class _Run:
             if self.verify_every_pass:
                 prove_tree_after(name, tree, scop, self.machine)
             if name in PROMOTING_RESULTS and (long := long_sums(tree, scop)):
-                return LongSums(long)
+                return unused_warp_tiles(tree, None) or LongSums(long)
         found = self.loops(tree, scop)
         if isinstance(found, InBuffers | DivergentSteps):
-            return found
+            return unused_warp_tiles(tree, found) or found
         root, printed = found
+        if (unused := unused_warp_tiles(tree, root)) is not None:
+            return unused
         if not self.attempt.whole_sums and has_missing_instances(root, scop, divided_sums(tree)):
             return MissingInstances()
         nests = self.nests(root, scop)

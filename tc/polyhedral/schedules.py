@@ -14,6 +14,7 @@ from tc.base.dots import Dot
 from tc.base.errors import OptionsError, VerificationError
 from tc.language.isl.session import MAX_OPERATIONS, budget_told, is_out_of_operations
 from tc.language.program.specialization import Specialization
+from tc.language.program.terms import factors_of_instructions
 from tc.polyhedral.gpu.mapping.split_plan import Plan, Whose
 from tc.polyhedral.ir.contractions import Contraction
 from tc.polyhedral.ir.counterexample import Counterexample
@@ -56,6 +57,8 @@ from tc.targets.options import Fusion
 # that options are refused must not take longer.  The defaults of no kernel of the suite need half of them.
 _OF_ONE: Final = 1_500_000
 _OF_ANOTHER: Final = 1_000_000
+# Which lane of a warp holds what is asked of matrix instructions.
+_OF_MATRICES: Final = 2_000_000
 # Sizes that stay open are one dimension more of all sets each.
 _OF_OPEN_SIZE: Final = 3_500_000
 # To schedule takes longer, and is the same for all options with one fusion strategy.
@@ -100,7 +103,9 @@ class Schedules:
         if max_operations is None:
             statements = max(1, len(specialization.program.statements))
             opened = len(specialization.signature.symbolic) * _OF_OPEN_SIZE
-            self.max_operations = min(MAX_OPERATIONS, _OF_ONE + (statements - 1) * _OF_ANOTHER + opened)
+            halves = [s for s in specialization.program.statements if factors_of_instructions(s.value) is not None]
+            further = opened + len(halves) * _OF_MATRICES
+            self.max_operations = min(MAX_OPERATIONS, _OF_ONE + (statements - 1) * _OF_ANOTHER + further)
             self._to_schedule = min(MAX_OPERATIONS, statements * _TO_SCHEDULE)
         else:
             self.max_operations, self._to_schedule = max_operations, max_operations // 2

@@ -54,18 +54,18 @@ def accumulator(
     contracted: bool,
     of_two: bool = False,
     scattered: bool = False,
-    flushes: bool = False,
+    instructions: bool = False,
 ) -> Accumulator:
     """``contracted``: the term is a product, which a fused multiply-add may combine with the sum.
 
-    ``of_two``: of two things that are read.  ``scattered``: data say into which elements.  ``flushes``: instructions
-    for dot products may take subnormal numbers for zeros.
+    ``of_two``: of two things that are read.  ``scattered``: data say into which elements.  ``instructions``:
+    those for dot products and for products of matrices may add the terms up, and take subnormal numbers for zeros.
     """
     if not type.is_floating:
         return IntegerReduction(reduction, shape, type)
     match reduction:
         case Reduction.ADD:
-            return FloatSum(shape, type, contracted, of_two, _SCATTERED_CHAIN if scattered else _CHAIN, flushes)
+            return FloatSum(shape, type, contracted, of_two, _SCATTERED_CHAIN if scattered else _CHAIN, instructions)
         case Reduction.MULTIPLY:
             return FloatProduct(shape, type)
         case Reduction.MINIMUM | Reduction.MAXIMUM:
@@ -81,6 +81,8 @@ _SCATTERED_CHAIN: Final = 4096.0
 _BEYOND_CHAIN: Final = 3.0
 _LEAST_RUN: Final = 16.0
 _ORACLE_BLOCK: Final = 1024.0
+# Products that a matrix instruction adds up at a time, at least.
+_OF_MATRICES: Final = 16.0
 # A sum is off by half of its last place at most, which is less than its unit of rounding but for powers of two: in a
 # chain that grows evenly from 0 to s, by 3/8 of n s in all, and that of a few first terms.
 _EVEN: Final = 3.0 / 8.0
@@ -153,13 +155,13 @@ class FloatSum:
         contracted: bool,
         of_two: bool = False,
         chain: float = _CHAIN,
-        flushes: bool = False,
+        instructions: bool = False,
     ) -> None:
         self.type = type
         self.chain = chain
         self.contracted = contracted
         self.of_two = of_two
-        self.flushes = flushes
+        self.instructions = instructions
         # The greatest term; those of products are not looked at one by one (``tc.reference.contract``).
         even = computation_type(type) is ScalarType.FLOAT32 and not (contracted or of_two)
         self.greatest = np.zeros(shape) if even else None
@@ -204,8 +206,11 @@ class FloatSum:
         """What rounding adds; no partial sum is farther from 0 than ``farthest``; ``old``: what there was before."""
         computed = computation_type(self.type)
         count = self.count + 1.0
-        # Instructions for dot products may round to odd, as those of aarch64 do: a sum is off by a whole place.
-        unit = roundoff(computed) * (2.0 if self.flushes else 1.0)
+        unit = roundoff(computed)
+        if self.instructions:
+            # Dot products may be rounded to odd, as on aarch64, and sums in matrix instructions be cut off: they are
+            # off by a whole place.  A matrix instruction adds 16 products to what there was, and may cut off each.
+            count, unit = count + self.count / _OF_MATRICES + 1.0, 2.0 * unit
         every = growth(count, unit) * farthest
         if computed is not ScalarType.FLOAT32 or self.of_two:
             return every

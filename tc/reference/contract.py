@@ -128,7 +128,7 @@ def absorb_product(total: FloatSum, factors: Sequence[Bounded], place: Placement
     roundings = np.asarray(float(len(factors) - 1))
     underflow = terms * roundings * type.smallest_subnormal * (1.0 if len(factors) == 2 else highest)
     error = propagated + growth(roundings, roundoff(type)) * upper + np.where(upper == 0, 0.0, underflow)
-    if total.flushes:
+    if total.instructions:
         error = error + np.where(upper == 0, 0.0, _flushed(factors, kept, shape) + terms * SMALLEST_NORMAL)
     place.fold_reduced(np.add, total.total, value)
     place.fold_reduced(np.add, total.magnitude, lower)

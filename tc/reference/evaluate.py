@@ -15,7 +15,7 @@ from tc.base.frozen import frozen
 from tc.base.types import ScalarType
 from tc.language.program.program import Cast, Expression, Reduction, Role, Tensor, iterators_in
 from tc.language.program.specialization import Layout, Specialization
-from tc.language.program.terms import bfloat16_factors, float32_term, is_product_of_two
+from tc.language.program.terms import factors_of_instructions, float32_term, is_product_of_two
 from tc.language.program.written_elements import is_scatter
 from tc.reference import decisions
 from tc.reference.access import Box, Window, extents, volume, whole_window
@@ -357,8 +357,8 @@ def _totals(step: _Step, reduction: Reduction, type: ScalarType) -> tuple[Accumu
     """
     statement, shape = step.frame.statement, step.window.shape
     product, of_two = is_product(statement.value), is_product_of_two(statement.value)
-    flushes = bfloat16_factors(statement.value) is not None
-    total = accumulator(reduction, shape, type, product, of_two, is_scatter(statement), flushes)
+    instructions = factors_of_instructions(statement.value) is not None
+    total = accumulator(reduction, shape, type, product, of_two, is_scatter(statement), instructions)
     touched = np.zeros(shape, np.bool_)
     factors = factors_of(statement.value)
     if isinstance(total, FloatSum) and len(factors) > 1 and fills_box(statement):
@@ -382,9 +382,9 @@ def _absorb(step: _Step, total: Accumulator, touched: BoolArray) -> None:
 
 
 def _term(here: Frame, mask: BoolArray) -> Bounded:
-    """The terms of a statement in a box; of products that dot products may take for zeros, with room for that."""
+    """The terms of a statement in a box; of products that instructions may take for zeros, with room for that."""
     value = here.statement.value
-    found, factors = evaluate_expression(value, here, mask), bfloat16_factors(value)
+    found, factors = evaluate_expression(value, here, mask), factors_of_instructions(value)
     if factors is None:
         return found
     left, right = (settle(evaluate_expression(factor, here, mask), factor.type) for factor in factors)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from tc.base.dots import Dot
+from tc.base.dots import Dot, MatrixShape
 from tc.base.frozen import frozen
 from tc.base.grid import STATIC_SHARED, WARP
 from tc.targets.multiprocessor import MULTIPROCESSORS, Multiprocessor
@@ -35,20 +35,6 @@ class CpuMachine:
     cores: int
     streams: bool = False
     dots: tuple[Dot, ...] = ()
-
-
-@frozen
-class MatrixShape:
-    """A matrix instruction of a warp: C, of m x n elements, gains the product of A (m x k) and B (k x n).
-
-    ``operands``, ``sums``: PTX's names of the types of A and B, and of C.
-    """
-
-    m: int
-    n: int
-    k: int
-    operands: str
-    sums: str
 
 
 # Tiles of many kernels are as many as a power of two: a grid need not have a block for each multiprocessor, but for so
@@ -182,4 +168,6 @@ GPUS: Final[Mapping[str, GpuMachine]] = MappingProxyType(
 
 # For devices of which nothing is known but that they run grids: a large GPU, with as much shared memory for a block
 # as every GPU has without being asked for more.
-GENERIC_GPU: Final = GpuMachine(170, Multiprocessor(2048, 32, _BLOCKS_AT_A_TIME * STATIC_SHARED, reserved=0))
+GENERIC_GPU: Final = GpuMachine(
+    170, Multiprocessor(2048, 32, _BLOCKS_AT_A_TIME * STATIC_SHARED, reserved=0), matrix_shapes=_FROM_AMPERE
+)

@@ -158,6 +158,8 @@ class GpuOptions(Written):
     of those along dimensions that are not named.  None takes as many as there are tiles, and several nests may be one
     kernel.
     ``distribution``: how the points of a tile are dealt to threads.
+    ``tensor_cores``: a limit; the warps of a block compute products of halves by matrix instructions, where a GPU has
+    these (NVIDIA's from ``sm_80`` on) and products have enough rows, columns and steps for them.
     ``register_accumulators``: a limit, the most elements of a result that a thread keeps to itself while it reduces; 0
     keeps none. None takes a quarter of its registers.
     ``register_operands``: a limit, the most elements of operands that a thread reads into registers before it goes
@@ -194,6 +196,7 @@ class GpuOptions(Written):
     split_k_threads: tuple[int, ...] | None = None
     split_k_blocks: int | None = None
     shuffles: bool | None = None
+    tensor_cores: bool = True
     register_accumulators: int | None = None
     register_operands: int = 0
     shared_memory: int | None = None
@@ -233,6 +236,7 @@ class GpuOptions(Written):
         _require_open("split_k_blocks", self.split_k_blocks, 1, 1 << 16)
         if self.shuffles is not None:
             _require_boolean("shuffles", self.shuffles)
+        _require_boolean("tensor_cores", self.tensor_cores)
         _require_boolean("check_indices", self.check_indices)
         _require_numerics(self.numerics)
 

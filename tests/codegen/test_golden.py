@@ -21,6 +21,8 @@ PROGRAMS: Final[dict[str, LoopProgram]] = {
     "padded_convolution": padded_convolution(),
     "row_sums": row_sums(),
 }
+HALVES: Final = "def mm(float16(M,K) A, float16(N,K) B) -> (C) { C(m,n) +=! A(m,k) * B(n,k) }"
+KERNELS: Final = {**SHAPES, "half_matmul": (HALVES, ((32, 64), (64, 64)))}
 # Eight shapes of programs on the languages of grids, and what other architectures make of one.
 SHARED: Final = GpuOptions(ScheduleOptions(tile=(4, 4, 2)), block=(2, 2), stages=2)
 GRIDS: Final[dict[str, tuple[str, GpuOptions, Target]]] = {
@@ -32,6 +34,7 @@ GRIDS: Final[dict[str, tuple[str, GpuOptions, Target]]] = {
     **{f"shared_matmul-{a}.cu": ("matmul", SHARED, CudaTarget(a)) for a in ("sm_80", "sm_90", "sm_100")},
     "shared_matmul-opencl.cl": ("matmul", SHARED, OpenClTarget()),
     "shared_matmul-emulator.c": ("matmul", SHARED, parse_target("emulator")),
+    "half_matmul-sm_80.cu": ("half_matmul", GpuOptions(), CudaTarget("sm_80")),
 }
 FILES: Final = frozenset(f"codegen/{name}" for name in (*(f"{name}.c" for name in PROGRAMS), *GRIDS))
 
@@ -44,4 +47,4 @@ def test_source(name: str, golden: Golden) -> None:
 @pytest.mark.parametrize("name", GRIDS)
 def test_source_for_grids(name: str, golden: Golden) -> None:
     shape, options, target = GRIDS[name]
-    golden.check(f"codegen/{name}", translate(specialized(*SHAPES[shape]), options, target).source.text)
+    golden.check(f"codegen/{name}", translate(specialized(*KERNELS[shape]), options, target).source.text)

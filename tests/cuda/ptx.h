@@ -19,6 +19,8 @@ typedef struct {
   uint32_t index[3];
   int state;
   uint32_t members, source, value, received;  // of an exchange
+  uint32_t given[2][6];  // what lanes see of each other, in turns
+  int turn;
   copy copies[MOST_COPIES];
   int count, groups, ends[MOST_GROUPS];  // the first copies behind those of every group that is not awaited yet
 } thread;
@@ -116,6 +118,17 @@ static uint32_t exchange(uint32_t value, uint32_t distance, uint32_t clamp, uint
   return self->received;
 }
 
+// What this lane has for the others of its warp, all of which come here, and what another one has.
+static uint32_t *for_others(void) { return self->given[self->turn]; }
+static void meet(void) {
+  self->turn ^= 1;
+  exchange(0, 0, WARP - 1, ~0u);
+}
+static const uint32_t *of_lane(int lane) {
+  const thread *other = &threads[(self - threads) / WARP * WARP + lane];
+  return other->given[self->turn ^ 1];
+}
+
 // At every other atomic update, so that some find an element changed.
 static void let_others_run(void) {
   static uint32_t state = 1;
@@ -173,7 +186,7 @@ static void run_block(int count, int backwards) {
     own->index[1] = n / block_size[0] % block_size[1];
     own->index[2] = n / block_size[0] / block_size[1];
     own->state = RUNNING;
-    own->count = own->groups = 0;
+    own->count = own->groups = own->turn = 0;
     getcontext(&own->context);
     own->context.uc_stack.ss_sp = stacks + (size_t)n * STACK_BYTES;
     own->context.uc_stack.ss_size = STACK_BYTES;
@@ -308,4 +321,42 @@ static inline uint32_t permuted(uint64_t a, uint64_t b, uint32_t selector) {
     found |= (choice & 8 ? byte & 128 ? 255 : 0 : byte) << 8 * n;
   }
   return found;
+}
+
+// --- matrices (PTX ISA: ldmatrix, mma)
+
+// Each lane names a row of eight elements, and gets two elements of every matrix: of a row, or of a column.
+static void load_matrices(uint32_t *to, uint64_t row, int count, int turned) {
+  const int lane = (self - threads) % WARP;
+  for_others()[0] = row;
+  meet();
+  for (int n = 0; n < count; n += 1) {
+    uint16_t pair[2];
+    for (int half = 0; half < 2; half += 1) {
+      const int own = lane / 4, other = 2 * (lane % 4) + half;
+      const unsigned char *elements = in_shared(of_lane(8 * n + (turned ? other : own))[0], 16);
+      memcpy(&pair[half], elements + 2 * (turned ? own : other), 2);
+    }
+    to[n] = pair[0] | (uint32_t)pair[1] << 16;
+  }
+}
+
+static inline float bfloat_to_f32(uint16_t bits) { return as_f32((uint32_t)bits << 16); }
+
+// The order of the terms is not specified, nor how sums are rounded: here the last ones first, towards zero.
+static void multiply(float *sums, const uint32_t *left, const uint32_t *right, float (*wide)(uint16_t)) {
+  const int lane = (self - threads) % WARP;
+  memcpy(for_others(), left, 4 * sizeof *left);
+  memcpy(for_others() + 4, right, 2 * sizeof *right);
+  meet();
+  for (int n = 0; n < 4; n += 1) {
+    const int row = lane / 4 + n / 2 * 8, column = 2 * (lane % 4) + n % 2;
+    float sum = 0;
+    for (int k = 15; k >= 0; k -= 1) {
+      const uint32_t a = of_lane(4 * (row % 8) + k % 8 / 2)[row / 8 + k / 8 * 2];
+      const uint32_t b = of_lane(4 * column + k % 8 / 2)[4 + k / 8];
+      sum = fma_rz_f32(wide(a >> k % 2 * 16), wide(b >> k % 2 * 16), sum);
+    }
+    sums[n] = add_rz_f32(sums[n], sum, 0);
+  }
 }

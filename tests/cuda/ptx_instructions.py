@@ -274,6 +274,32 @@ def _shuffle(own: Function, modes: Items[str], operands: Items[str]) -> str | No
     return own.set(operands[0].split("|")[0], "b32", f"exchange({', '.join(given)})")
 
 
+def _load_matrices(own: Function, modes: Items[str], operands: Items[str]) -> str | None:
+    match modes:
+        case ["sync", "aligned", "m8n8", "x2" | "x4" as count, *turned, "shared", "b16"] if turned in ([], ["trans"]):
+            place, _, offset = operands[1].strip("[] ").replace(" ", "").partition("+")
+            row = f"{own.get(place, 'u64')} + {offset or 0}"
+            registers = operands[0].strip("{}").split(",")
+            sets = " ".join(own.set(to, "b32", f"found[{n}]") for n, to in enumerate(registers))
+            return f"uint32_t found[4]; load_matrices(found, {row}, {count[1]}, {int(bool(turned))}); {sets}"
+    return None
+
+
+def _multiply_matrices(own: Function, modes: Items[str], operands: Items[str]) -> str | None:
+    match modes:
+        case ["sync", "aligned", "m16n8k16", "row", "col", "f32", "f16" | "bf16" as type, same, "f32"] if same == type:
+            to, left, right, sums = (operand.strip("{}").split(",") for operand in operands)
+            given = [", ".join(own.get(register, "b32") for register in side) for side in (left, right)]
+            begun = ", ".join(own.get(register, "f32") for register in sums)
+            sets = " ".join(own.set(register, "f32", f"sums[{n}]") for n, register in enumerate(to))
+            wide = {"f16": "half_to_f32", "bf16": "bfloat_to_f32"}[type]
+            return (
+                f"float sums[4] = {{{begun}}}; const uint32_t left[4] = {{{given[0]}}}, right[2] = {{{given[1]}}}; "
+                f"multiply(sums, left, right, {wide}); {sets}"
+            )
+    return None
+
+
 def _call(own: Function, _modes: Items[str], operands: Items[str]) -> str:
     results, name, *arguments = operands
     places = [text.strip() for own in (results, *arguments) for text in own.strip("()").split(",")]
@@ -326,6 +352,8 @@ _OTHERS: Final[Mapping[str, _Make]] = MappingProxyType(
         "bar": _barrier,
         "shfl": _shuffle,
         "call": _call,
+        "ldmatrix": _load_matrices,
+        "mma": _multiply_matrices,
         "bfi": _insert,
         "prmt": _permute,
         "dp4a": _dot_product,

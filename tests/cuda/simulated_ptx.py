@@ -23,7 +23,8 @@ from tests.cuda.nvrtc_ptx import ptx_of
 from tests.cuda.simulator import simulator
 from tests.gpu_cases import OPTIONS, fitting
 from tests.polyhedral.gpu.mapping.launched import STEPS
-from tests.turns import every
+from tests.polyhedral.gpu.tensor.products import operands, product
+from tests.turns import every, every_row
 from tests.wide import TEXTS, N
 from tests.wide import arrays as wide_arrays
 
@@ -115,6 +116,9 @@ def test_what_is_copied_in_vectors_may_lie_anywhere(elements: int, stages: int) 
     assert not GPU.failures
 
 
+SIZES = (("AB", 70, 66, 50), ("AB'", 33, 40, 96), ("A'B", 64, 64, 32))
+
+
 def fitted(definition: tc.Comprehension, arrays: tuple[np.ndarray, ...], options: tc.GpuOptions) -> Any:
     given = [tc.to_device(array) for array in arrays]
     return fitting(lambda chosen: definition(*given, target="cuda", options=chosen), options)
@@ -134,6 +138,44 @@ def test_narrow_integers_agree_with_the_oracle(type: str, options: tc.GpuOptions
         found = fitted(definition, arrays, options)
         np.testing.assert_array_equal(found.numpy(), definition.oracle(*arrays)["C"].values)
     assert not GPU.failures
+
+
+@pytest.mark.parametrize(
+    ("layout", "m", "n", "k", "type"),
+    every_row(2, [(*row, type) for type in ("bfloat16", "float16") for row in SIZES]),
+)
+def test_matrix_instructions_agree_with_the_oracle(layout: str, m: int, n: int, k: int, type: str) -> None:
+    f, arrays = product(layout, type), operands(layout, type, m, n, k)
+    kernel = f.compile(*arrays, target="cuda")
+    assert "mma.sync" in kernel.source
+    found: Any = f(*(tc.to_device(array) for array in arrays), target="cuda")
+    assert compare(f.oracle(*arrays)["C"], found.numpy()).ok
+    assert not GPU.failures
+
+
+MISTAKES = {
+    "no barrier": (r"bar\.sync \t0;", ""),
+    "copies are not awaited": (r"cp\.async\.wait_group \d", "cp.async.wait_group 9"),
+}
+MATRIX_MISTAKES = {
+    "rows taken for columns": (r"ldmatrix(\.sync\.aligned\.m8n8\.x4)\.shared", r"ldmatrix\1.trans.shared"),
+    "another row": (r"(ldmatrix[^;]*\[%r\d+)(\+\d+)?\]", r"\1+16]"),
+    "registers exchanged": (r"(mma[^;]*?\{%r\d+, *)(%r\d+), *(%r\d+)", r"\1\3, \2"),
+    "copies are not awaited": MISTAKES["copies are not awaited"],
+}
+
+
+@pytest.mark.parametrize("mistake", ["", *MATRIX_MISTAKES])
+def test_mistakes_in_matrix_instructions_are_noticed(mistake: str) -> None:
+    f, arrays = product("AB'", "float16"), operands("AB'", "float16", 64, 64, 128)
+    kernel = f.compile(*arrays, target="cuda")
+    if mistake:
+        pattern, instead = MATRIX_MISTAKES[mistake]
+        changed, count = re.subn(pattern, instead, ptx_of(kernel.source, "sm_90"))
+        assert count
+        GPU.translate(kernel.executable.binary.code, changed)
+    found: Any = f(*(tc.to_device(array) for array in arrays), target="cuda")
+    assert compare(f.oracle(*arrays)["C"], found.numpy()).ok == (not mistake)
 
 
 @pytest.mark.parametrize("type", every(4, ["float", "double", "bfloat16", "float16"]))
@@ -158,12 +200,6 @@ def test_functions_agree_with_the_oracle(type: str) -> None:
     compared = {name: compare(expected[name], own.numpy()) for name, own in zip(expected, found, strict=True)}
     assert not {name: str(own) for name, own in compared.items() if not own.ok}
     assert not GPU.failures
-
-
-MISTAKES = {
-    "no barrier": (r"bar\.sync \t0;", ""),
-    "copies are not awaited": (r"cp\.async\.wait_group \d", "cp.async.wait_group 9"),
-}
 
 
 @pytest.mark.parametrize("mistake", ["", *MISTAKES])

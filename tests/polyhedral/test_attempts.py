@@ -11,15 +11,17 @@ import pytest
 import tc
 from tc.base.decision import Decision
 from tc.base.errors import OptionsError
+from tc.compiler import translate
 from tc.polyhedral.attempts import first_attempt, next_attempt
 from tc.polyhedral.generate.localize import NotAffineError
-from tc.polyhedral.generate.obstacles import InBuffers, LongSums, MissingInstances
+from tc.polyhedral.generate.obstacles import InBuffers, LongSums, MissingInstances, NoMatrices
 from tc.polyhedral.ir.loops import LoopTree
 from tc.polyhedral.ir.scop import Scop
 from tc.polyhedral.pipeline import map_program
 from tc.reference.compare import compare
 from tc.targets.machine import GENERIC_GPU
 from tc.targets.options import CpuOptions, Distribution, Fusion, GpuOptions, Options, ScheduleOptions
+from tc.targets.target import parse_target
 from tests.polyhedral.support import MACHINE, MATMUL, machine_for, specialized
 
 PRODUCT = specialized(MATMUL, ((40, 20), (20, 64)))
@@ -184,3 +186,22 @@ def test_scans_whose_barriers_would_diverge_are_none(shared: int | None) -> None
     for extent in (1, 5, 8):
         x = np.random.default_rng(extent).standard_normal((extent, extent), np.float32)
         assert compare(f.oracle(x)["y"], np.asarray(f(x, target="emulator", options=options))).ok
+
+
+def test_without_matrix_instructions_other_tiles_are_tried() -> None:
+    """What two products in one loop share is cut for neither; shared memory that was given up is had again."""
+    halves = tc.define(
+        "def f(float16(M,K) A, float16(K,N) B, float16(K,N) D) -> (E) { C(m,n) +=! A(m,k) * B(k,n)  "
+        "G(m,n) +=! A(m,k) * D(k,n)  E(m,n) = C(m,n) * G(m,n) }"
+    ).single()
+    specialization = halves.specialize((64, 64), (64, 64), (64, 64))
+    attempt = next_attempt(
+        specialization, GENERIC_GPU, first_attempt(specialization, GpuOptions(), GENERIC_GPU), NoMatrices()
+    )
+    assert isinstance(attempt.options, GpuOptions)
+    assert not attempt.options.tensor_cores
+    assert attempt.asked == GpuOptions()
+    (said,) = (own for own in attempt.decisions if own.option == "tensor_cores")
+    assert said.reason == "the lanes of no warp would run whole blocks of its products of halves together"
+    made = translate(specialization, GpuOptions(), parse_target("emulator"))
+    assert said in made.decisions

@@ -12,7 +12,18 @@ from tc.language.isl.session import isl_context
 from tc.polyhedral.analysis.ranges import Ranges, iterator_range, most_iterations
 from tc.polyhedral.cpu.parallelize import WORTH_SPREADING
 from tc.polyhedral.generate.localize import NotAffineError
-from tc.polyhedral.ir.loops import Allocation, Block, Guard, IndexLiteral, Loop, LoopKind, LoopTree, Prefetch, Scheduled
+from tc.polyhedral.ir.loops import (
+    Allocation,
+    Block,
+    Guard,
+    IndexLiteral,
+    Loop,
+    LoopKind,
+    LoopTree,
+    Mma,
+    Prefetch,
+    Scheduled,
+)
 from tc.polyhedral.ir.scop import Scop
 from tc.polyhedral.ir.tree import Band, Sequence
 from tc.polyhedral.passes import (
@@ -306,6 +317,8 @@ def runs(tree: LoopTree, statement: str, ranges: Ranges) -> int:
         case Loop():
             inside = runs(tree.body, statement, {**ranges, tree.iterator: iterator_range(tree, ranges)})
             return inside and inside * (most_iterations(tree, ranges) or 0)
+        case Mma(nest=nest):
+            return runs(nest, statement, ranges)
         case Guard():
             assert not runs(tree.then, statement, ranges)
             return 0

@@ -18,7 +18,7 @@ import tc
 from tc.artifact.packing import assemble, decisions_said, describe, pack, unpack
 from tc.base.decision import Decision
 from tc.compiler import Compilation, translate
-from tc.polyhedral.ir.loops import Buffer, Instance, Loop, LoopKind, Prefetch, Sharing
+from tc.polyhedral.ir.loops import Buffer, Instance, Loop, LoopKind, Mma, Prefetch, Sharing
 from tc.polyhedral.pipeline import Prepared
 from tc.targets.options import CpuOptions, Distribution, Fusion, GpuOptions, Options, ScheduleOptions, TileLayout
 from tc.targets.target import parse_target
@@ -73,6 +73,7 @@ ON_GPU: dict[str, tuple[object, ...]] = {
     "split_k_threads": ((4,), (), (64, 2)),
     "split_k_blocks": (2, 1),
     "shuffles": (True, False),
+    "tensor_cores": (False, True),
     "register_accumulators": (0, 4),
     "register_operands": (8,),
     "shared_memory": (0, 1000, 48 << 10),
@@ -95,7 +96,7 @@ LIMITS = frozenset(
         "grid",
     }
 )
-MAY_DIFFER = LIMITS | {"block_prefetch", "vectorize", "fusion"}
+MAY_DIFFER = LIMITS | {"block_prefetch", "vectorize", "fusion", "tensor_cores"}
 
 
 def rows() -> Iterator[tuple[str, str, str, object]]:
@@ -202,6 +203,8 @@ class Found:
                 return bool(kinds & {LoopKind.VECTOR, LoopKind.REDUCTION}) is value
             case "check_indices":
                 return loops.checked is value
+            case "tensor_cores":
+                return value or not any(isinstance(node, Mma) for node in found)
             case "min_blocks_per_multiprocessor":
                 return bool(loops.resident == value)
             case "gather_prefetch":

@@ -60,6 +60,7 @@ gpu_options = st.builds(
     | st.sets(st.integers(2, 1 << 20), max_size=3).map(lambda parts: tuple(sorted(parts)[::-1])),
     split_k_blocks=st.none() | st.integers(1, 1 << 16),
     shuffles=st.booleans(),
+    tensor_cores=st.booleans(),
     register_accumulators=st.integers(0, 1 << 10),
     register_operands=st.integers(0, 1 << 10),
     shared_memory=st.integers(0, 1 << 18),

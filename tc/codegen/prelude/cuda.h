@@ -158,3 +158,44 @@ template <int pending> static __forceinline__ void tc_arrived() {
   asm volatile("cp.async.commit_group;\n cp.async.wait_group %0;" ::"n"(pending) : "memory");
 #endif
 }
+
+//= tc_load_rows
+// Matrix instructions of warps, which all 32 lanes run together (PTX ISA: ldmatrix, mma).  Each lane names one row of
+// eight elements in shared memory, and gets two elements of every matrix: of a row, or of a column.
+template <int count> static __forceinline__ void tc_load_rows(uint32_t *to, const void *from) {
+  const unsigned place = (unsigned)__cvta_generic_to_shared(from);
+  if constexpr (count == 4)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(place));
+  else
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];" : "=r"(to[0]), "=r"(to[1]) : "r"(place));
+}
+
+//= tc_load_columns
+template <int count> static __forceinline__ void tc_load_columns(uint32_t *to, const void *from) {
+  const unsigned place = (unsigned)__cvta_generic_to_shared(from);
+  if constexpr (count == 4)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(place));
+  else
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
+                 : "=r"(to[0]), "=r"(to[1]) : "r"(place));
+}
+
+//= tc_multiply_float16
+static __forceinline__ void tc_multiply_float16(float *c0, float *c1, float *c2, float *c3, const uint32_t *left,
+                                               const uint32_t *right) {
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+               "{%0, %1, %2, %3};"
+               : "+f"(*c0), "+f"(*c1), "+f"(*c2), "+f"(*c3)
+               : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "r"(right[0]), "r"(right[1]));
+}
+
+//= tc_multiply_bfloat16
+static __forceinline__ void tc_multiply_bfloat16(float *c0, float *c1, float *c2, float *c3, const uint32_t *left,
+                                               const uint32_t *right) {
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+               "{%0, %1, %2, %3};"
+               : "+f"(*c0), "+f"(*c1), "+f"(*c2), "+f"(*c3)
+               : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "r"(right[0]), "r"(right[1]));
+}

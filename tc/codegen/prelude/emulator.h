@@ -13,7 +13,7 @@ static int64_t tc_in_order(int64_t turn, int64_t count, int64_t order) {
   return odd < count ? odd : 2 * (turn - count / 2);
 }
 
-//= tc_team tc_barrier tc_run_team tc_copy_later tc_arrive tc_exchange
+//= tc_team tc_barrier tc_run_team tc_copy_later tc_arrive tc_exchange tc_give tc_given_by
 // The blocks of a grid one after the other, the threads of a block as coroutines that take turns at barriers.  Memory
 // that they share begins as not-a-number and -1, or as very large numbers.  That and the order of the threads change from
 // block to block.  Threads of a warp also take turns where they exchange values, for which other warps do not wait.
@@ -34,7 +34,7 @@ typedef struct tc_copies {
 } tc_copies;
 // What a thread gives away: in turns, so that the last value stays until the whole warp has seen it.
 typedef struct tc_given {
-  uint64_t values[2];
+  uint64_t values[2][3];
   int64_t count;
   int ready;  // waits for its warp only
 } tc_given;
@@ -55,13 +55,21 @@ static void tc_barrier(tc_team *team, int number) {
   team->waits[own] = number;
   swapcontext(&team->contexts[own], &team->caller);
 }
-static void tc_exchange(tc_team *team, int number, void *value, size_t bytes, int64_t distance) {
-  int64_t own = team->current, other = own ^ distance, count = team->given[own].count++;
-  memcpy(&team->given[own].values[count % 2], value, bytes);
+// Gives values to the lanes of the warp, which see them under the number that is returned until they have given twice.
+static int64_t tc_give(tc_team *team, int number, const void *values, size_t bytes) {
+  int64_t own = team->current, turn = team->given[own].count++ % 2;
+  memcpy(team->given[own].values[turn], values, bytes);
   team->given[own].ready = 1;
   tc_barrier(team, number);
+  return turn;
+}
+static const void *tc_given_by(const tc_team *team, int64_t thread, int64_t turn) {
+  return team->given[thread].values[turn];
+}
+static void tc_exchange(tc_team *team, int number, void *value, size_t bytes, int64_t distance) {
+  int64_t other = team->current ^ distance, turn = tc_give(team, number, value, bytes);
   memset(value, 0xff, bytes);
-  if (other < team->size[0] * team->size[1] * team->size[2]) memcpy(value, &team->given[other].values[count % 2], bytes);
+  if (other < team->size[0] * team->size[1] * team->size[2]) memcpy(value, tc_given_by(team, other, turn), bytes);
 }
 static void tc_copy_later(tc_team *team, void *to, const void *from, size_t bytes) {
   tc_copies *own = &team->copies[team->current];
@@ -161,4 +169,76 @@ static int tc_run_team(const void *arguments, void (*routine)(tc_team *team), co
   for (int64_t number = 0; team.copies && number < count; number += 1) free(team.copies[number].items);
   free(team.copies);
   return fault;
+}
+
+//= tc_load_matrices < tc_team tc_give tc_given_by
+// Each lane gives a row of eight elements of two bytes, and gets two elements of every matrix: neighbours in a row, or in
+// a column (PTX ISA: ldmatrix).
+static void tc_load_matrices(tc_team *team, int number, uint32_t *to, const void *row, int count, int turned) {
+  const int64_t lane = team->current % TC_WARP, first = team->current - lane, turn = tc_give(team, number, &row, sizeof row);
+  for (int n = 0; n < count; n += 1) {
+    uint16_t pair[2];
+    for (int half = 0; half < 2; half += 1) {
+      const int64_t own = lane / 4, other = 2 * (lane % 4) + half;
+      const char *elements = *(const char *const *)tc_given_by(team, first + 8 * n + (turned ? other : own), turn);
+      memcpy(&pair[half], elements + 2 * (turned ? own : other), 2);
+    }
+    to[n] = pair[0] | (uint32_t)pair[1] << 16;
+  }
+}
+
+//= tc_sum_of_products
+// Of a matrix instruction: the order of the terms is not specified, nor how sums are rounded, here towards zero or to the
+// nearest, nor whether subnormal numbers are taken for zeros.  What is drawn follows from the terms.
+static float tc_sum_of_products(float *terms, int count) {
+  uint64_t state = 0;
+  for (int n = 0; n < count; n += 1) {
+    const union { float f; uint32_t u; } term = {.f = terms[n]};
+    state = (state ^ term.u) * 0x9e3779b97f4a7c15u;
+    state ^= state >> 29;
+  }
+  const int towards_zero = state >> 40 & 1, flushed = state >> 41 & 1;
+  float sum = 0;
+  for (int left = count; left > 0; left -= 1) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    const int chosen = (int)((state >> 33) % (uint64_t)left);
+    const float term = terms[chosen];
+    terms[chosen] = terms[left - 1];
+    const double exact = (double)sum + (flushed && fabsf(term) < 0x1p-126f ? 0 : term);
+    union { float f; uint32_t u; } rounded = {.f = (float)exact};
+    if (towards_zero && isfinite(rounded.f) && fabs((double)rounded.f) > fabs(exact)) rounded.u -= 1;
+    sum = rounded.f;
+  }
+  return sum;
+}
+
+//= tc_multiply < tc_team tc_give tc_given_by tc_sum_of_products
+// Adds the product of a 16 x 16 and a 16 x 8 matrix of halves to four sums of each lane (PTX ISA: mma.m16n8k16).
+static void tc_multiply(tc_team *team, int number, float *const *sums, const uint32_t *left, const uint32_t *right,
+                        float (*wide)(uint16_t)) {
+  const uint32_t own[6] = {left[0], left[1], left[2], left[3], right[0], right[1]};
+  const int64_t lane = team->current % TC_WARP, first = team->current - lane, turn = tc_give(team, number, own, sizeof own);
+  for (int n = 0; n < 4; n += 1) {
+    const int64_t row = lane / 4 + n / 2 * 8, column = 2 * (lane % 4) + n % 2;
+    float terms[17] = {*sums[n]};
+    for (int64_t k = 0; k < 16; k += 1) {
+      const uint32_t *of_row = tc_given_by(team, first + 4 * (row % 8) + k % 8 / 2, turn);
+      const uint32_t *of_column = tc_given_by(team, first + 4 * column + k % 8 / 2, turn);
+      const uint32_t a = of_row[row / 8 + k / 8 * 2], b = of_column[4 + k / 8];
+      terms[k + 1] = wide((uint16_t)(a >> k % 2 * 16)) * wide((uint16_t)(b >> k % 2 * 16));
+    }
+    *sums[n] = tc_sum_of_products(terms, 17);
+  }
+}
+
+//= tc_multiply_float16 < tc_multiply tc_float32_from_float16
+static void tc_multiply_float16(tc_team *team, int number, float *c0, float *c1, float *c2, float *c3, const uint32_t *left,
+                                const uint32_t *right) {
+  tc_multiply(team, number, (float *const[]){c0, c1, c2, c3}, left, right, tc_float32_from_float16);
+}
+
+//= tc_multiply_bfloat16 < tc_multiply tc_float32_from_bfloat16
+static void tc_multiply_bfloat16(tc_team *team, int number, float *c0, float *c1, float *c2, float *c3, const uint32_t *left,
+                                 const uint32_t *right) {
+  tc_multiply(team, number, (float *const[]){c0, c1, c2, c3}, left, right, tc_float32_from_bfloat16);
 }

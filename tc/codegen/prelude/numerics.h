@@ -1,5 +1,9 @@
 // Helpers of generated kernels.  Each section names what it defines; a source takes the sections that it mentions.
 
+//= tc_first_halves
+// The mask of the halves of a register that hold the first so many steps, of two.
+static inline uint32_t tc_first_halves(int32_t count) { return count > 1 ? 0xffffffffu : count > 0 ? 0xffffu : 0; }
+
 //= tc_byte_word_int32* tc_byte_word_flipped_int32* tc_byte_dot_int32
 // Four bytes in a word, the first one lowest; with their highest bits flipped; and the sum of the products of the bytes of
 // two words, unsigned ones by signed ones.

@@ -14,6 +14,7 @@ from tc.codegen.printer.copies import copying_call, filling_piece
 from tc.codegen.printer.lane_totals import lane_total
 from tc.codegen.printer.launches import launch, mapped_loop
 from tc.codegen.printer.loop_pragmas import loop_pragmas
+from tc.codegen.printer.matrices import matrix_instructions
 from tc.codegen.printer.printed import ELSE, Facts, Printed, line
 from tc.codegen.printer.range_bounds import range_bounds
 from tc.codegen.printer.registers import RegisterPrinter
@@ -43,6 +44,7 @@ from tc.polyhedral.ir.loops import (
     Loop,
     LoopKind,
     LoopTree,
+    Mma,
     Prefetch,
     Total,
     conjuncts,
@@ -82,10 +84,19 @@ class KernelPrinter:
                 return self._reducing_loop(tree, scope)
             case Allocation(buffer, body):
                 return self._allocation(buffer, body, scope)
+            case Barrier() | Instance() | Mma() | Prefetch():
+                return self._leaf(tree, scope)
+            case _:
+                assert_never(tree)
+
+    def _leaf(self, tree: Barrier | Instance | Mma | Prefetch, scope: Scope) -> Printed:
+        match tree:
             case Barrier():
                 return barrier(self.context, tree)
             case Instance():
                 return statement(self.context, tree, scope)
+            case Mma():
+                return matrix_instructions(self.context, tree, scope)
             case Prefetch():
                 return prefetch(self.context, tree, scope)
             case _:

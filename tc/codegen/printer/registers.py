@@ -13,11 +13,11 @@ from dataclasses import replace
 from typing import Final, assert_never
 
 from tc.codegen.index.shared_offsets import SharedOffsets
+from tc.codegen.index.transpose import transposed_nest
 from tc.codegen.printer.context import Scope, TreePrinter, one_after_another
 from tc.codegen.printer.copies import transposing_call
 from tc.codegen.printer.printed import ELSE, Printed, line, together
 from tc.codegen.printer.tile import NotVectorsError, Tile, Vector
-from tc.codegen.printer.transpose import transposed_nest
 from tc.codegen.printer.vector_statement import VectorStatement, iterations, lanes_in_use, spelled
 from tc.codegen.printer.vector_totals import VectorTotals
 from tc.codegen.text.fragment import filled, named
@@ -32,6 +32,7 @@ from tc.polyhedral.ir.loops import (
     Loop,
     LoopKind,
     LoopTree,
+    Mma,
     Prefetch,
     Scheduled,
     StatementBody,
@@ -236,6 +237,8 @@ def _touches(tree: LoopTree, buffer: str, bodies: Mapping[str, StatementBody]) -
         case Scheduled(statement, _):
             body = bodies[statement]
             return body.target == buffer or any(read.tensor == buffer for read in reads_in(body.value))
+        case Mma(nest=nest):
+            return _touches(nest, buffer, bodies)
         case Block(children):
             return any(_touches(child, buffer, bodies) for child in children)
         case Guard(_, then, otherwise):

@@ -39,6 +39,21 @@ class GridWords:
 
 
 @frozen
+class MatrixWords:
+    """How a language speaks of matrix instructions, which the lanes of a warp run together.
+
+    ``load``: the statement that fills ``{count}`` registers from ``{to}`` on with matrices of eight by eight elements
+    of two bytes; ``{source}``: the row of one of them that this lane knows; ``{lay}``: whether the two elements in a
+    register are neighbours in rows or in columns, ``{turned}``: 1 for columns (PTX: ``ldmatrix``).  ``multiply``: by
+    PTX's name for the type of operands, the one that adds to the sums ``{c0}`` to ``{c3}`` the products of what lanes
+    hold in ``{left}`` and ``{right}`` (``mma.sync``).  ``{number}``: of the exchange in the kernel.
+    """
+
+    load: Template
+    multiply: Mapping[str, Template]
+
+
+@frozen
 class Dialect:
     """One member of the C family.
 
@@ -67,6 +82,7 @@ class Dialect:
     of the partner lane; ``{number}`` of the kernel.
 
     ``in_memory``: the statement that forces ``{array}`` out of registers into memory.
+    ``matrices``: its matrix instructions, if it has some.
 
     ``library``: the functions that it brings; ``prelude``: the header with helpers of its own.  ``extremes``: the
     functions for the least and the greatest of two indices, where it brings such.
@@ -100,6 +116,7 @@ class Dialect:
     piece_in_versions: Template | None = None
     exchange: Template | None = None
     in_memory: Template | None = None
+    matrices: MatrixWords | None = None
     library: Library = C_LIBRARY
     prelude: str | None = None
     extremes: tuple[str, str] | None = None
@@ -180,6 +197,7 @@ _ALIGNED: Final = {
     )
     for bytes in (4, 8, 16)
 }
+_HALVES: Final = {"f16": "float16", "bf16": "bfloat16"}
 
 # Kernels of a GPU on the processor, for tests.
 EMULATOR: Final = replace(
@@ -193,6 +211,20 @@ EMULATOR: Final = replace(
     pieces=_ALIGNED,
     pieces_in=_ALIGNED,
     pieces_out=_ALIGNED,
+    matrices=MatrixWords(
+        Template(
+            f"tc_require_aligned({{source}}, {{source}}, 16, &faulted, {MISALIGNED}); "
+            "tc_load_matrices(team, {number}, {to}, {source}, {count}, {turned});",
+            frozenset({"tc_require_aligned", "faulted", "tc_load_matrices", "team"}),
+        ),
+        {
+            operands: Template(
+                f"tc_multiply_{name}(team, {{number}}, {{c0}}, {{c1}}, {{c2}}, {{c3}}, {{left}}, {{right}});",
+                frozenset({f"tc_multiply_{name}", "team"}),
+            )
+            for operands, name in _HALVES.items()
+        },
+    ),
     watches=True,
 )
 
@@ -241,6 +273,16 @@ CUDA: Final = replace(
     async_copy=Template("tc_copy_ahead<{bytes}>({to}, {source});", frozenset({"tc_copy_ahead"})),
     commit_and_wait=Template("tc_arrived<{pending}>();", frozenset({"tc_arrived"})),
     exchange=Template("const {type} {other} = __shfl_xor_sync(0xffffffffu, {value}, {distance});"),
+    matrices=MatrixWords(
+        Template("tc_load_{lay}<{count}>({to}, {source});", frozenset({"tc_load_rows", "tc_load_columns"})),
+        {
+            operands: Template(
+                f"tc_multiply_{name}({{c0}}, {{c1}}, {{c2}}, {{c3}}, {{left}}, {{right}});",
+                frozenset({f"tc_multiply_{name}"}),
+            )
+            for operands, name in _HALVES.items()
+        },
+    ),
     in_memory=Template('asm volatile("" :: "l"({array}) : "memory");'),
     pieces=_pieces("unsigned"),
     pieces_in=_pieces("unsigned"),
@@ -274,6 +316,7 @@ OPENCL: Final = replace(
     exchange=None,
     in_memory=None,
     piece_in_versions=None,
+    matrices=None,
     # PoCL 3.0 mixes up what threads keep where it sees a condition around barriers that it cannot decide.
     rotated_loops=True,
     barrier=Template("barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);"),

@@ -22,7 +22,20 @@ def bfloat16_factors(value: Expression) -> tuple[Read, Read] | None:
 
     Products of these are exact in float32, but processors and GPUs may take subnormal numbers for zeros in them.
     """
-    sums = (ScalarType.FLOAT32, ScalarType.BFLOAT16)
+    return _factors(value, (ScalarType.BFLOAT16,))
+
+
+def factors_of_instructions(value: Expression) -> tuple[Read, Read] | None:
+    """The same of two bfloat16 or two float16 numbers, for which there are instructions that add up products.
+
+    In an order and with roundings of their own.
+    """
+    return _factors(value, (ScalarType.BFLOAT16, ScalarType.FLOAT16))
+
+
+def _factors(value: Expression, types: tuple[ScalarType, ...]) -> tuple[Read, Read] | None:
+    """Those of a product of two numbers of one of the types."""
+    sums = (ScalarType.FLOAT32, *types)
     while isinstance(value, Cast) and value.type in sums:
         value = value.operand
     match value:
@@ -33,7 +46,24 @@ def bfloat16_factors(value: Expression) -> tuple[Read, Read] | None:
             )
         case _:
             return None
-    if isinstance(first, Read) and isinstance(second, Read) and first.type is second.type is ScalarType.BFLOAT16:
+    if isinstance(first, Read) and isinstance(second, Read) and first.type is second.type and first.type in types:
+        return first, second
+    return None
+
+
+def half_factors(value: Expression) -> tuple[Read, Read] | None:
+    """The factors of a term in float32 that is the product of two halves of one type, which is exact there."""
+    while isinstance(value, Cast) and value.type is ScalarType.FLOAT32:
+        value = value.operand
+    match value:
+        case Binary(BinaryOperator.MULTIPLY, left, right, type) if type is ScalarType.FLOAT32 or type.is_half:
+            first, second = (
+                own.operand if isinstance(own, Cast) and own.type is ScalarType.FLOAT32 else own
+                for own in (left, right)
+            )
+        case _:
+            return None
+    if isinstance(first, Read) and isinstance(second, Read) and first.type is second.type and first.type.is_half:
         return first, second
     return None
 

@@ -18,6 +18,7 @@ from tc.polyhedral.ir.loops import (
     IndexVariable,
     Loop,
     LoopTree,
+    Mma,
     Prefetch,
     Scheduled,
     StatementBody,
@@ -64,6 +65,8 @@ def accesses_in(
             values = dict(zip(body.iterators, arguments, strict=True))
             for tensor, subscripts in touches(body):
                 yield Access(tensor, subscripts, values, ranges)
+        case Mma(nest=nest):
+            yield from accesses_in(nest, bodies, touches, ranges)
         case Loop():
             inside = {**ranges, tree.iterator: iterator_range(tree, ranges)}
             yield from accesses_in(tree.body, bodies, touches, inside)

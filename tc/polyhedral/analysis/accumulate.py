@@ -21,6 +21,7 @@ from tc.polyhedral.ir.loops import (
     Loop,
     LoopKind,
     LoopTree,
+    Mma,
     Prefetch,
     Scheduled,
     StatementBody,
@@ -131,6 +132,8 @@ def _places(tree: LoopTree, path: _Path) -> Iterator[tuple[Scheduled, _Path | No
     match tree:
         case Scheduled():
             yield tree, path
+        case Mma(nest=nest):
+            yield from ((instance, None) for instance, _ in _places(nest, ()))
         case Prefetch():
             pass
         case Loop():

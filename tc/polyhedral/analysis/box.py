@@ -20,14 +20,15 @@ from tc.polyhedral.ir.tree import Member
 class Box:
     """The bounding box of what is touched for each value of a prefix: affine offsets, fixed extents.
 
-    ``depth``: members of the prefix.  ``offsets[d]`` is a constant and a coefficient for each of them.  ``steps[d]``:
-    the distance of neighbours.
+    ``depth``: members of the prefix.  ``offsets[d]`` is a constant and a coefficient for each of them.  ``runs[d]``: so
+    many elements are side by side, and ``steps[d]`` from one such run to the next.
     """
 
     depth: int
     offsets: tuple[tuple[int, tuple[int, ...]], ...]
     extents: tuple[int, ...]
     steps: tuple[int, ...]
+    runs: tuple[int, ...]
 
     def fits_registers(self, most: int) -> bool:
         """Whether it has at most so many elements, and loops over them are unrolled: what registers can hold."""
@@ -56,6 +57,7 @@ def bounding_box(accesses: Items[isl.Map], prefix: Items[Member], *, strided: bo
     extents: list[int] = []
     distances = footprint.reverse().apply_range(footprint).deltas() if strided else None
     steps: list[int] = []
+    runs: list[int] = []
     hull = footprint.affine_hull()  # an equality says which element is the only one: isl need not look for a minimum
     for dimension in range(footprint.dim(isl.dim_type.out)):
         only = _only_element(hull, dimension)
@@ -63,6 +65,7 @@ def bounding_box(accesses: Items[isl.Map], prefix: Items[Member], *, strided: bo
             offsets.append(only)
             extents.append(1)
             steps.append(1)
+            runs.append(1)
             continue
         least, most = footprint.dim_min(dimension).coalesce(), footprint.dim_max(dimension)
         offset = _affine(least)
@@ -70,10 +73,43 @@ def bounding_box(accesses: Items[isl.Map], prefix: Items[Member], *, strided: bo
             return None
         offsets.append(offset)
         step = 1 if distances is None else max(1, int(distances.get_stride(dimension).to_python()))
-        steps.append(step)
         # isl may write an integer as a quotient, and then refuses to look for its maximum.
-        extents.append(int(most.sub(least).floor().max_val().to_python()) // step + 1)
-    return Box(len(prefix), tuple(offsets), tuple(extents), tuple(steps))
+        farthest = int(most.sub(least).floor().max_val().to_python())
+        run = _run(footprint, dimension, offset) if strided and step == 1 and 1 < farthest < _FAR else None
+        length, step = run or (1, step)
+        steps.append(step)
+        runs.append(length)
+        extents.append(farthest // step * length + (1 if length == 1 else min(length, farthest % step + 1)))
+    return Box(len(prefix), tuple(offsets), tuple(extents), tuple(steps), tuple(runs))
+
+
+# Elements of a thread that are looked at one by one, and how far apart they are at most.
+_FEW: Final = 64
+_FAR: Final = 512
+
+
+def _run(footprint: isl.Map, dimension: int, offset: tuple[int, tuple[int, ...]]) -> tuple[int, int] | None:
+    """How many elements are side by side, and how far apart such runs are; None where there are no equal runs."""
+    others = footprint.dim(isl.dim_type.out) - dimension - 1
+    own = footprint.project_out(isl.dim_type.out, dimension + 1, others).project_out(isl.dim_type.out, 0, dimension)
+    constant, coefficients = offset
+    prefix = [f"p{n}" for n in range(len(coefficients))]
+    text = f"{{ [[{', '.join(prefix)}] -> [x]] -> [x - ({_first(constant, coefficients, prefix)})] }}"
+    bare = own.reset_tuple_id(isl.dim_type.in_).reset_tuple_id(isl.dim_type.out)
+    values = bare.wrap().apply(isl.Map.read_from_str(footprint.get_ctx(), text)).coalesce()
+    if values.involves_dims(isl.dim_type.param, 0, values.dim(isl.dim_type.param)):
+        return None
+    found: list[int] = []
+    most = int(values.dim_max_val(0).to_python())
+    size = values.count_val()
+    if not size.is_int() or not 1 < int(size.to_python()) <= min(_FEW, most):
+        return None
+    values.foreach_point(lambda point: found.append(int(point.get_coordinate_val(isl.dim_type.set, 0).to_python())))
+    found.sort()
+    run = next(n for n, value in enumerate(found) if value != n)
+    step = found[run]
+    regular = run > 1 and all(value % step < run for value in found)
+    return (run, step) if regular else None
 
 
 class Boxes:
@@ -148,16 +184,26 @@ def _affine(function: isl.PwAff) -> tuple[int, tuple[int, ...]] | None:
 
 
 def box_elements(box: Box, buffer: str, access: isl.Map) -> isl.Map:
-    """``{ buffer[prefix, local] -> tensor[offset(prefix) + step * local] }``."""
+    """``{ buffer[prefix, local] -> tensor[offset(prefix) + step * (local / run) + local % run] }``."""
     prefix = [f"p{n}" for n in range(box.depth)]
     local = [f"a{n}" for n in range(len(box.extents))]
     elements = [
-        " + ".join([str(constant), *(f"{c}*{p}" for c, p in zip(coefficients, prefix, strict=True)), f"{step}*{a}"])
-        for (constant, coefficients), step, a in zip(box.offsets, box.steps, local, strict=True)
+        f"{_first(constant, coefficients, prefix)} + {_in_run(a, step, run)}"
+        for (constant, coefficients), step, run, a in zip(box.offsets, box.steps, box.runs, local, strict=True)
     ]
     text = f"{{ [{', '.join(prefix + local)}] -> [{', '.join(elements)}] }}"
     named = isl.Map.read_from_str(access.get_ctx(), text).set_tuple_name(isl.dim_type.in_, buffer)
     return named.set_tuple_name(isl.dim_type.out, access.get_tuple_name(isl.dim_type.out))
+
+
+def _first(constant: int, coefficients: Items[int], prefix: Items[str]) -> str:
+    """The first element, for these names of the members of the prefix."""
+    return " + ".join([str(constant), *(f"{c}*{p}" for c, p in zip(coefficients, prefix, strict=True))])
+
+
+def _in_run(local: str, step: int, run: int) -> str:
+    """How far the element is behind the first one."""
+    return f"{step}*{local}" if run == 1 else f"{step}*floor({local}/{run}) + ({local} mod {run})"
 
 
 def own_space(domain: isl.Set) -> isl.UnionSet:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import assert_never
 
@@ -16,6 +16,7 @@ from tc.polyhedral.ir.loops import (
     IndexVariable,
     Loop,
     LoopTree,
+    Mma,
     Prefetch,
     Scheduled,
 )
@@ -46,6 +47,8 @@ def substituted_in(tree: LoopTree, values: Mapping[str, IndexExpression]) -> Loo
             return Guard(substituted(condition, values), substituted_in(then, values), other)
         case Allocation(body=body):
             return replace(tree, body=substituted_in(body, values))
+        case Mma():
+            return of_parts(tree, lambda own: substituted_in(own, values), lambda own: substituted(own, values))
         case Prefetch(offset=offset):
             return replace(tree, offset=substituted(offset, values))
         case Loop(lower=lower, upper=upper, body=body):
@@ -54,3 +57,16 @@ def substituted_in(tree: LoopTree, values: Mapping[str, IndexExpression]) -> Loo
             return replace(tree, lower=bounds[0], upper=bounds[1], body=substituted_in(body, values))
         case _:
             assert_never(tree)
+
+
+def of_parts(
+    matrices: Mma, tree: Callable[[LoopTree], LoopTree], index: Callable[[IndexExpression], IndexExpression]
+) -> Mma:
+    """Matrix instructions with changed loops and subscripts."""
+    nest = tree(matrices.nest)
+    assert isinstance(nest, Loop | Guard)
+    limit = None if matrices.limit is None else index(matrices.limit)
+    left, right = (
+        replace(own, subscripts=tuple(map(index, own.subscripts))) for own in (matrices.left, matrices.right)
+    )
+    return replace(matrices, nest=nest, left=left, right=right, limit=limit)

@@ -18,10 +18,12 @@ from tc.polyhedral.ir.loops import (
     Instance,
     Loop,
     LoopKind,
+    Mma,
 )
 
-# What stands above a statement: a position in a block, a loop, or a guard and which of its branches was taken.
-Step: TypeAlias = int | Loop | Allocation | tuple[IndexExpression, bool]
+# What stands above a statement: a position in a block, a loop, matrix instructions, or a guard and which of its
+# branches was taken.
+Step: TypeAlias = int | Loop | Allocation | Mma | tuple[IndexExpression, bool]
 
 
 @dataclass(frozen=True)

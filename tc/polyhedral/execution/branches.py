@@ -45,6 +45,7 @@ class Branch:
     ``is_identity``: the points are the instances.  ``barriers``: for every level of time that numbers a sequence, the
     own position and those of barriers.  ``scopes``: the allocations around it.  ``inverse``: the point of each
     instance, where that is known.  ``kernel``: the levels of time outside of its kernel, in which kernels differ.
+    ``by_warp``: other lanes of the warp read what it reads.
     """
 
     instances: isl.Map
@@ -56,6 +57,7 @@ class Branch:
     is_identity: bool = False
     inverse: Inverse | None = None
     kernel: int = 0
+    by_warp: bool = False
 
     @property
     def statement(self) -> str:
@@ -171,7 +173,8 @@ def _thread_leaf(branch: Branch, times: Times, levels: Levels) -> ThreadLeaf:
             before.append(any(number < position for position, numbers in deeper for number in numbers))
     threads = tuple(level for level, (sort, _) in enumerate(branch.time) if sort is Concurrency.THREADS)
     kernel = sum(map(len, levels[: branch.kernel]))
-    return ThreadLeaf(branch.statement, times, threads, kernel, tuple(barriers), tuple(after), tuple(before))
+    around = (tuple(barriers), tuple(after), tuple(before))
+    return ThreadLeaf(branch.statement, times, threads, kernel, *around, by_warp=branch.by_warp)
 
 
 def _scoped(branches: Items[Branch], context: isl.Context) -> Mapping[str, isl.UnionSet]:

@@ -15,7 +15,7 @@ import islpy as isl
 
 from tc.polyhedral.analysis.times import Times
 from tc.polyhedral.execution.barriers import WarpPlace
-from tc.polyhedral.ir.loops import Buffer, Scheduled
+from tc.polyhedral.ir.loops import Buffer, Mma, Scheduled
 
 # Of a buffer, around the instances of some statements; None where it is around none of them.
 ArraysOf: TypeAlias = Callable[[str, Collection[str]], isl.UnionMap | None]
@@ -38,7 +38,8 @@ class ThreadLeaf:
     ``times``: of the instances there.  ``threads``: the levels of time that are loops over threads.  ``kernel``: the
     dimensions of time that say which launch of which kernel it is.  For every dimension of time, ``barriers`` are the
     positions of barriers in the sequence that it numbers; ``after`` and ``before`` say whether, deeper inside, one
-    iteration runs a barrier after the statement, or before it.
+    iteration runs a barrier after the statement, or before it.  ``by_warp``: other lanes of the warp read what it
+    reads.
     """
 
     statement: str
@@ -48,6 +49,7 @@ class ThreadLeaf:
     barriers: tuple[frozenset[int], ...]
     after: tuple[bool, ...]
     before: tuple[bool, ...]
+    by_warp: bool = False
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,29 @@ class LocalSubscripts:
 
 
 @dataclass(frozen=True)
+class MatrixPlace:
+    """A place of matrix instructions in loops.
+
+    ``iterators``: of all loops around the instance, of which the first ``around`` stand around the node; ``points``:
+    their values; ``outside``: those of the loops around the node.  ``instances``: ``{ loop iterators -> statement
+    instance }``; ``subscripts``: its local subscripts as functions of them.  ``threads``: the places of the loops over
+    threads; ``block``: the threads along each, x last.  ``arrays``: by buffer, how many loops stand around its
+    allocation.
+    """
+
+    node: Mma
+    iterators: tuple[str, ...]
+    around: int
+    points: isl.Set
+    outside: isl.Set
+    instances: isl.Map
+    subscripts: tuple[isl.PwAff, ...]
+    threads: tuple[int, ...]
+    block: tuple[int, ...]
+    arrays: Mapping[str, int]
+
+
+@dataclass(frozen=True)
 class Execution:
     """The times of every statement at each of its places, padded with zeros to one length, and what a dimension means.
 
@@ -75,7 +100,8 @@ class Execution:
     (see ``IndexOperator``).  ``locals``: of every place in loops where a statement stands; None for a schedule tree,
     which does not say.  ``allocated``: the buffers as the loops bring them; ``nodes``: what stands at their leaves.
     ``places``: of programs that run on threads.  ``divergent``: barriers that some thread of a block may miss.
-    ``unlaunched``: statements that hardware does not run as the loops around them say.
+    ``unlaunched``: statements that hardware does not run as the loops around them say.  ``matrices``: where whole warps
+    run several instances by matrix instructions.
     """
 
     times: Mapping[str, tuple[Times, ...]]
@@ -93,3 +119,4 @@ class Execution:
     places: tuple[ThreadLeaf, ...] = ()
     divergent: tuple[str, ...] = ()
     unlaunched: tuple[str, ...] = ()
+    matrices: tuple[MatrixPlace, ...] = ()

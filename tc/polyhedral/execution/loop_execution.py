@@ -23,7 +23,7 @@ from tc.polyhedral.execution.branches import (
     concurrency_of,
     defined,
 )
-from tc.polyhedral.execution.execution import Concurrency, Execution, LocalSubscripts
+from tc.polyhedral.execution.execution import Concurrency, Execution, LocalSubscripts, MatrixPlace
 from tc.polyhedral.execution.launched import is_run_as_launched
 from tc.polyhedral.execution.launches import Launches, steps_above_nest
 from tc.polyhedral.execution.scopes import Scope, Time
@@ -37,7 +37,9 @@ from tc.polyhedral.ir.loops import (
     IndexOperator,
     IndexVariable,
     Loop,
+    LoopKind,
     LoopTree,
+    Mma,
     Prefetch,
     Scheduled,
 )
@@ -75,6 +77,11 @@ def loop_execution(
         ),
         allocated=allocated,
         nodes=tuple(leaf for leaf, _ in paths),
+        matrices=tuple(
+            leaves.matrix_place(path, branch, launches.sizes(path).block)
+            for branch, (_, path) in zip(branches, paths, strict=True)
+            if branch.by_warp
+        ),
         divergent=tuple(
             instance.statement
             for (instance, _), place in zip(paths, places, strict=True)
@@ -95,6 +102,8 @@ def loop_paths(tree: LoopTree, path: tuple[Step, ...]) -> Iterator[tuple[Schedul
             yield tree, path
         case Prefetch():
             pass
+        case Mma(nest=nest):
+            yield from loop_paths(nest, (*path, tree))
         case Block(children):
             for position, child in enumerate(children):
                 yield from loop_paths(child, (*path, position))
@@ -127,7 +136,7 @@ def follow_path(path: tuple[Step, ...], frame: Frame) -> Reached:
     misuse: list[isl.Set] = []
     for step in path:
         match step:
-            case int() | Allocation():
+            case int() | Allocation() | Mma():
                 pass
             case Loop():
                 for bound in (step.lower, step.upper):
@@ -171,7 +180,7 @@ Steps: TypeAlias = tuple[tuple[object, ...], ...]
 
 def steps_of(path: tuple[Step, ...]) -> Steps:
     """The loops and conditions on a path: those that have the same ones lead to the same points."""
-    loops = (step for step in path if not isinstance(step, int | Allocation))
+    loops = (step for step in path if not isinstance(step, int | Allocation | Mma))
     return tuple(
         (step.iterator, step.lower, step.upper, step.step) if isinstance(step, Loop) else step for step in loops
     )
@@ -215,7 +224,30 @@ class _Leaves:
         broken = tuple(where for where in misuse if not where.is_empty())
         inverse = self.inverse(own, path, steps, points, frame)
         kernel = steps_above_nest(path)
-        return Branch(instance_map(own, points, frame), time, broken, local, scopes, inverse=inverse, kernel=kernel)
+        by_warp = any(isinstance(step, Mma) for step in path)
+        instances = instance_map(own, points, frame)
+        return Branch(instances, time, broken, local, scopes, inverse=inverse, kernel=kernel, by_warp=by_warp)
+
+    def matrix_place(self, path: tuple[Step, ...], branch: Branch, block: tuple[int, ...]) -> MatrixPlace:
+        """What the proof of matrix instructions asks of a place below them."""
+        loops = tuple(step for step in path if isinstance(step, Loop))
+        position, node = next((n, step) for n, step in enumerate(path) if isinstance(step, Mma))
+        outside, arrays = path[:position], dict[str, int]()
+        for length, step in enumerate(outside):
+            if isinstance(step, Allocation):
+                arrays[step.buffer.name] = sum(isinstance(own, Loop) for own in outside[:length])
+        return MatrixPlace(
+            node,
+            tuple(loop.iterator for loop in loops),
+            sum(isinstance(step, Loop) for step in outside),
+            branch.instances.domain(),
+            follow_path(outside, frame_of_path(outside, self._context, self._sizes)).points,
+            branch.instances,
+            branch.locals,
+            tuple(n for n, loop in enumerate(loops) if loop.kind is LoopKind.THREAD),
+            block,
+            arrays,
+        )
 
     def inverse(
         self, instance: Scheduled, path: tuple[Step, ...], steps: Steps, points: isl.Set, frame: Frame

@@ -34,4 +34,9 @@ class LongSums:
     statements: frozenset[str]
 
 
-Obstacle: TypeAlias = InBuffers | MissingInstances | DivergentSteps | LongSums
+@frozen
+class NoMatrices:
+    """The lanes of no warp run the products together that tiles were made for."""
+
+
+Obstacle: TypeAlias = NoMatrices | InBuffers | MissingInstances | DivergentSteps | LongSums

@@ -105,8 +105,10 @@ class Chains:
         found = {
             instance.arguments[: body.begun] for instance in instances_in(allocation) if instance.statement == name
         }
-        (arguments, *others) = found
-        return () if others else tuple(own for own in arguments if not variables(own) & loops)
+        if len(found) != 1:
+            return ()
+        (arguments,) = found
+        return tuple(own for own in arguments if not variables(own) & loops)
 
     def _by_element(
         self, tree: LoopTree, name: str, path: Path, anew: tuple[IndexExpression, ...] = ()

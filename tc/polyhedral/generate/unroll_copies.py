@@ -12,6 +12,7 @@ from typing import TypeAlias, assert_never
 
 from tc.base.frozen import frozen
 from tc.polyhedral.analysis.fold_index import AtValues
+from tc.polyhedral.analysis.substitute import of_parts
 from tc.polyhedral.ir.copies import iterations
 from tc.polyhedral.ir.loops import (
     Allocation,
@@ -21,6 +22,7 @@ from tc.polyhedral.ir.loops import (
     Loop,
     LoopKind,
     LoopTree,
+    Mma,
     Prefetch,
     Scheduled,
 )
@@ -47,6 +49,8 @@ class _Unrolling:
         match tree:
             case Scheduled(arguments=arguments):
                 return replace(tree, arguments=tuple([self.at(a, values) for a in arguments])) if values else tree
+            case Mma():
+                return of_parts(tree, lambda own: self.unrolled(own, values), lambda own: self.at(own, values))
             case Prefetch(offset=offset):
                 return replace(tree, offset=self.at(offset, values))
             case Block(children):

@@ -37,6 +37,7 @@ class Violation(Enum):
     DIVERGENT = "some thread of a block may miss a barrier"
     MISCOPIED = "an unrolled loop has another body at one of its iterations"
     WRONG_NODE = "the loops have a statement in the place of a barrier, or a barrier in the place of a statement"
+    WRONG_FRAGMENT = "a lane holds something else than what a matrix instruction multiplies there"
     ALONE = "some lane of a warp may miss an exchange"
     SURPLUS = "what is computed beyond the program may be seen"
 

@@ -20,6 +20,7 @@ from tc.polyhedral.ir.loops import (
     Instance,
     Loop,
     LoopTree,
+    Mma,
     Prefetch,
     Use,
 )
@@ -70,6 +71,10 @@ def _lines(tree: LoopTree, indent: str) -> Iterator[str]:
         case Barrier(statement, arguments, pending):
             left = "" if pending is None else f", all groups of copies but {pending} awaited"
             yield f"{indent}barrier {statement}({_listed(arguments)}){left}"
+        case Mma():
+            operands = ", ".join(f"{own.tensor} in {own.lay.value}" for own in (tree.left, tree.right))
+            yield f"{indent}matrix instructions m{tree.shape.m}n{tree.shape.n}k{tree.shape.k} of {operands}"
+            yield from _lines(tree.nest, f"{indent}  ")
         case Prefetch(tensor, offset, lines, use):
             count = "1 line" if lines == 1 else f"{lines} lines"
             why = "" if use is Use.LATER else f", {use.value}"

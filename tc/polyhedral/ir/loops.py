@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, TypeAlias, assert_never
 
+from tc.base.dots import MatrixShape
 from tc.base.frozen import frozen
 from tc.base.grid import WARP
 from tc.base.types import ScalarType
@@ -282,6 +283,53 @@ class Prefetch(Leaf):
     use: Use = Use.LATER
 
 
+class Lay(Enum):
+    """How the elements of a fragment lie in shared memory, eight by eight (PTX: ``ldmatrix``)."""
+
+    ROWS = "rows"  # those that two lanes next to each other hold are side by side
+    COLUMNS = "columns"  # those of lanes four apart are
+    APART = "apart"
+
+
+@frozen
+class Fragment:
+    """What each lane of a warp holds of an operand of a matrix instruction.
+
+    Half ``half`` of register ``register`` for block ``block`` of the operand: ``tensor[subscripts]``, in terms of these
+    names and of the iterators around.
+    """
+
+    tensor: str
+    subscripts: tuple[IndexExpression, ...]
+    lay: Lay
+
+
+BLOCK, REGISTER, HALF = "block", "register", "half"
+
+
+@dataclass(frozen=True, slots=True)
+class Mma(Leaf):
+    """Matrix instructions by which the lanes of a warp run their nests together.
+
+    ``nest``: loops of each lane around the one instance that they run.  Their iterators: ``rows``, eight apart;
+    ``columns``, eight apart, None where there are eight; the ``pair`` of neighbours; and the ``steps`` of the sum.
+    ``lanes``: the iterators of the threads along x and y: the lane is ``x + 4 * (y % 8)``.  Of points that guards in
+    the nest leave out, sums are computed, too.  ``limit``: how many steps there are, where these may not be all of a
+    block; what is held for others is taken for 0.
+    """
+
+    shape: MatrixShape
+    lanes: tuple[str, str]
+    nest: Loop | Guard
+    rows: str
+    columns: str | None
+    pair: str
+    steps: str
+    left: Fragment
+    right: Fragment
+    limit: IndexExpression | None = None
+
+
 class Sharing(Enum):
     """Which threads have one array of a buffer together."""
 
@@ -324,7 +372,7 @@ class Allocation:
     body: LoopTree
 
 
-LoopTree: TypeAlias = Loop | Guard | Block | Allocation | Instance | Copy | Barrier | Prefetch
+LoopTree: TypeAlias = Loop | Guard | Block | Allocation | Instance | Copy | Barrier | Prefetch | Mma
 
 
 def leaves(root: LoopTree) -> Iterator[Leaf]:

@@ -30,7 +30,7 @@ class Member:
     one of them.  ``chunks``: it counts chunks of another loop, one for each core; they are not cut into tiles.
     ``launched``: of a loop over threads, how many a block has along it, which may be more than the loop has iterations;
     0 for as many.  ``last``: the highest number of a thread at the barriers below a loop over threads; None where none
-    is below.
+    is below.  ``digit``: it is over a digit of the points of a tile whose other digits are threads.
     """
 
     function: isl.UnionPwAff
@@ -41,6 +41,7 @@ class Member:
     chunks: bool = False
     launched: int = 0
     last: int | None = None
+    digit: bool = False
 
 
 @frozen

@@ -33,6 +33,7 @@ from tc.polyhedral.ir.loops import (
     LoopKind,
     LoopProgram,
     LoopTree,
+    Mma,
     Prefetch,
     Scheduled,
     StatementBody,
@@ -153,6 +154,9 @@ def _mentions(tree: LoopTree, iterator: str) -> bool:
     match tree:
         case Scheduled(_, arguments):
             return any(map(uses, arguments))
+        case Mma(nest=nest, left=left, right=right, limit=limit):
+            parts = (*left.subscripts, *right.subscripts, *(() if limit is None else (limit,)))
+            return any(map(uses, parts)) or _mentions(nest, iterator)
         case Prefetch(offset=offset):
             return uses(offset)
         case Block(children):

@@ -26,6 +26,7 @@ from tc.polyhedral.ir.loops import (
     Loop,
     LoopKind,
     LoopTree,
+    Mma,
     Prefetch,
     Scheduled,
 )
@@ -58,7 +59,7 @@ class _Step:
 
     what: str
     expressions: tuple[IndexExpression, ...] = ()
-    about: Buffer | Scheduled | tuple[str, int, LoopKind] | None = None
+    about: Buffer | Scheduled | tuple[object, ...] | None = None
 
 
 def _steps(tree: LoopTree) -> list[_Step]:
@@ -68,15 +69,24 @@ def _steps(tree: LoopTree) -> list[_Step]:
     return found
 
 
+def _about(leaf: Scheduled) -> Scheduled:
+    """The leaf without arguments."""
+    bare = replace(leaf, arguments=())
+    return replace(bare, prefetched=()) if isinstance(bare, Instance) else bare
+
+
 def _read(tree: LoopTree, values: _Values, at: AtValues, found: list[_Step]) -> None:
     """Appends the steps of a tree where iterators have these values."""
     match tree:
-        case Instance(statement, arguments):
-            at_values = tuple(at(argument, values) for argument in arguments)
-            found.append(_Step(statement, at_values, replace(tree, arguments=(), prefetched=())))
         case Scheduled(statement, arguments):
             at_values = tuple(at(argument, values) for argument in arguments)
-            found.append(_Step(statement, at_values, replace(tree, arguments=())))
+            found.append(_Step(statement, at_values, _about(tree)))
+        case Mma(shape, lanes, nest, rows, columns, pair, steps, left, right, limit):
+            found.append(_Step("steps", () if limit is None else (at(limit, values),)))
+            for own in (left, right):
+                at_values = tuple(at(subscript, values) for subscript in own.subscripts)
+                found.append(_Step(own.tensor, at_values, (shape, lanes, rows, columns, pair, steps, own.lay)))
+            _read(nest, values, at, found)
         case Prefetch():  # it changes nothing, wherever it stands
             pass
         case Block(children):

@@ -7,6 +7,9 @@ iteration; or precedes the later one in its own; or stands in a deeper loop, in 
 before the later one's.  For every thread runs the same barriers in the same order: wherever there is a barrier, all
 threads run the same iterations, which is checked of the loops.
 
+What matrix instructions read, any lane of the warp may read: a barrier stands between that and every write, whichever
+thread has it.
+
 Arrays in lanes need no barrier: a thread that reads one does so while its owner takes part in the shuffle, and has come
 as far (``tc.polyhedral.proof.verify_lanes``).  It is enough that the two differ in nothing but the thread.
 """
@@ -79,14 +82,14 @@ def _race(
     # Where one dimension at most is in doubt, few pairs are left then, and threads are looked at last.
     late = len(doubtful) <= 1
     if not late:
-        left = _on_different_threads(left, dimensions)
+        left = _apart(left, dimensions, leaves)
     for position in range(inside, max(doubtful) + 1 if decided else len(dimensions)):
         sides = doubtful.get(position, ())
         if sides and left.is_empty():
             return None
         for side in sides:
             found = first_earlier(left, position) if side is _Side.EARLIER else first_later(left, position)
-            found = _on_different_threads(found, dimensions) if late else found
+            found = _apart(found, dimensions, leaves) if late else found
             if not found.is_empty():
                 left_over = barriers.left(instances, leaves, position, side)
                 racing = left_over.apply_domain(begun).apply_range(ended)
@@ -97,7 +100,7 @@ def _race(
             left = equal(left, position)
     if decided or left.is_empty():
         return None
-    found = _on_different_threads(left, dimensions) if late else left
+    found = _apart(left, dimensions, leaves) if late else left
     return None if found.is_empty() else _witness(times.intersect(times_at(found)), begun, ended, instances)
 
 
@@ -203,6 +206,12 @@ def _in_one_block(distances: isl.Set, dimensions: Items[Concurrency], inside: in
         if sort is Concurrency.BLOCKS or position < inside:
             distances = equal(distances, position)
     return distances
+
+
+def _apart(distances: isl.Set, dimensions: Items[Concurrency], leaves: tuple[ThreadLeaf, ThreadLeaf]) -> isl.Set:
+    """Those of which another thread has a part: all of them, where one end reads for the lanes of its warp."""
+    by_warp = any(leaf.by_warp for leaf in leaves)
+    return distances if by_warp else _on_different_threads(distances, dimensions)
 
 
 def _on_different_threads(distances: isl.Set, dimensions: Items[Concurrency]) -> isl.Set:

@@ -34,6 +34,7 @@ from tc.polyhedral.ir.loops import (
     Loop,
     LoopKind,
     LoopTree,
+    Mma,
     Sharing,
     StatementBody,
     variables,
@@ -85,6 +86,9 @@ def _evenly_cut(root: LoopTree, bodies: Mapping[str, StatementBody], buffers: Ma
         if not isinstance(leaf, Instance):
             continue
         body = bodies[leaf.statement]
+        if _in_matrices(path):
+            uneven.add(body.target)
+            continue
         touched = [body.target, *(part.tensor for part in walk(body.value) if isinstance(part, Read))]
         for name, access in zip(touched, _accesses(leaf, body), strict=False):
             if name not in buffers or buffers[name].sharing is not Sharing.THREAD:
@@ -93,6 +97,11 @@ def _evenly_cut(root: LoopTree, bodies: Mapping[str, StatementBody], buffers: Ma
             if cuts is None or found.setdefault(name, cuts) != cuts:
                 uneven.add(name)
     return frozenset(found.keys() - uneven)
+
+
+def _in_matrices(path: tuple[Step, ...]) -> bool:
+    """Whether matrix instructions run it, which compute points that are not there as it is."""
+    return any(isinstance(step, Mma) for step in path)
 
 
 def _cuts_of(access: _Access, path: tuple[Step, ...]) -> tuple[_Cuts, ...] | None:
@@ -187,7 +196,7 @@ class _Completing:
             for step in path:
                 if isinstance(step, Loop):
                     inner[step.iterator] = iterator_range(step, inner)
-            if not (isinstance(leaf, Instance) and self.is_own(leaf, inner, iterator)):
+            if _in_matrices(path) or not (isinstance(leaf, Instance) and self.is_own(leaf, inner, iterator)):
                 return False
         return True
 

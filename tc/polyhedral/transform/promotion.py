@@ -347,8 +347,8 @@ def _subscripts(tile: Tile) -> tuple[tuple[str, ...], tuple[Expression, ...], tu
     local = tuple(f"a{n}" for n in range(len(box.extents)))
     inner = tuple(IteratorReference(n) for n in local)
     outer = tuple(
-        _sum(constant, coefficients, prefix, _times(step, a))
-        for (constant, coefficients), step, a in zip(box.offsets, box.steps, inner, strict=True)
+        _sum(constant, coefficients, prefix, _in_run(a, step, run))
+        for (constant, coefficients), step, run, a in zip(box.offsets, box.steps, box.runs, inner, strict=True)
     )
     if tile.panels is not None:
         cut = tuple(f"{tile.buffer.name}_{part}" for part in ("panel", "within"))
@@ -375,6 +375,17 @@ def _sum(constant: int, coefficients: Items[int], prefix: Items[str], local: Exp
         if factor:
             total = Binary(BinaryOperator.ADD, _times(factor, IteratorReference(name)), total, INDEX_TYPE)
     return Binary(BinaryOperator.ADD, total, Literal(constant, INDEX_TYPE), INDEX_TYPE) if constant else total
+
+
+def _in_run(local: Expression, step: int, run: int) -> Expression:
+    """How far an element is behind the first one, where so many are side by side every so many."""
+    if run == 1:
+        return _times(step, local)
+    quotient, rest = (
+        Binary(operator, local, Literal(run, INDEX_TYPE), INDEX_TYPE)
+        for operator in (BinaryOperator.DIVIDE, BinaryOperator.REMAINDER)
+    )
+    return Binary(BinaryOperator.ADD, _times(step, quotient), rest, INDEX_TYPE)
 
 
 def _times(factor: int, value: Expression) -> Expression:

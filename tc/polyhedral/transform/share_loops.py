@@ -23,6 +23,7 @@ from tc.language.isl.pieces import sets_of
 from tc.polyhedral.analysis.extents import extent_of
 from tc.polyhedral.ir.loops import LANES
 from tc.polyhedral.ir.tree import Band, Extension, Leaf, Member, Node, Sequence, statement_names
+from tc.polyhedral.transform.digits import threads_along
 from tc.polyhedral.transform.tile import OUTERMOST_FIRST, ChooseCuts, Cut, is_counted
 from tc.targets.machine import GpuMachine
 from tc.targets.options import Distribution
@@ -115,12 +116,14 @@ class Nest:
     ``tiles``: the loops whose tiles go to blocks, with the sizes of these, x first.  ``points``: those whose points go
     to threads, which also has loops that are one tile, and how they are dealt.  ``rows``: by statement, the loops
     inside that threads share.  ``threads``: along every dimension, x first; where there are rows, x is theirs.
+    ``digits``: of each tiled loop, where these say which threads have which points, in the place of ``points``.
     """
 
     tiles: list[tuple[Member, int]]
     points: list[tuple[Member, Cut, Distribution]]
     rows: Mapping[str, Row]
     threads: tuple[int, ...]
+    digits: tuple[tuple[Member, Cut], ...] = ()
 
     @property
     def dealt(self) -> list[Dealt]:
@@ -133,6 +136,8 @@ def nest_of(band: Band, cuts: tuple[Cut, ...], domain: isl.UnionSet, grid: Grid)
     """How a nest is shared; OptionsError where there are more threads along a dimension than GPUs have."""
     chosen = [(m, cut) for m, cut in zip(band.members, cuts, strict=True) if m.coincident and cut.size][::-1]
     chosen.sort(key=lambda own: own[1].last)
+    if any(cut.digits for _, cut in chosen):
+        return _by_digits(chosen)
     points = [(member, cut, _distribution(cut, grid)) for member, cut in chosen]
     rows = inner_loops(band.child, domain)
     along_rows = [max(row.extent for row in rows.values())] if rows else []
@@ -163,6 +168,16 @@ def _distribution(cut: Cut, grid: Grid) -> Distribution:
     if grid.distribution is not Distribution.VECTORS:
         return grid.distribution
     return Distribution.BLOCKED if cut.neighbours else Distribution.CYCLIC
+
+
+def _by_digits(chosen: list[tuple[Member, Cut]]) -> Nest:
+    """The nest whose tiled loops say by digits which threads have which points."""
+    along: dict[int, int] = {}
+    for _, cut in chosen:
+        along |= threads_along(cut.digits)
+    tiles = [(member, cut.size) for member, cut in chosen if not cut.whole]
+    threads = tuple(along.get(axis, 1) for axis in range(max(along) + 1))
+    return Nest(tiles, [], {}, threads, tuple((member, cut) for member, cut in chosen if cut.digits))
 
 
 def whole_loops(choose: ChooseCuts) -> ChooseCuts:

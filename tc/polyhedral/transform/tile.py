@@ -18,6 +18,7 @@ from tc.language.isl.pieces import functions_of, pieces_of
 from tc.polyhedral.analysis.extents import extent_of
 from tc.polyhedral.ir.loops import LoopKind
 from tc.polyhedral.ir.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence
+from tc.polyhedral.transform.digits import Digit, loops_over_digits
 
 
 @frozen
@@ -29,6 +30,7 @@ class Cut:
     points that each of them has, where that does not follow from the distribution.  ``last``: among the
     dimensions of a grid and its blocks, it comes behind all others.  ``whole``: the loop is one tile, for the threads
     of a block; a grid has no dimension for it.  ``neighbours``: threads had better have neighbouring points each.
+    ``digits``: of the number of a point, the lowest one first, where they say which thread has it.
     """
 
     size: int
@@ -39,6 +41,7 @@ class Cut:
     last: bool = False
     whole: bool = False
     neighbours: bool = False
+    digits: tuple[Digit, ...] = ()
 
 
 WHOLE: Final = Cut(0)
@@ -164,6 +167,9 @@ class _Tiler:
             value = isl.Val.int_from_si(member.function.get_ctx(), cut.size)
             tiles.append(replace(member, function=member.function.scale_down_val(value).floor()))
             point = Member(member.function.mod_val(value), member.coincident, cut.points)
+            if cut.digits:
+                sunk.extend(loops_over_digits(point, cut.digits))
+                continue
             (sunk if member.coincident else carried).extend(in_groups(point, cut.within) if cut.within else (point,))
         counted = sum(map(is_counted, band.members))
         if carried and not band.permutable:

@@ -45,6 +45,8 @@ def _visit(node: Node, domain: isl.UnionSet, limit: int) -> tuple[Node, int]:
             return Sequence(changed), sum(count for _, count in visited)
         case Band(members, _, child):
             below, count = _visit(child, domain, limit)
+            if any(member.digit for member in members):
+                return replace(node, child=below), limit + 1  # loops that become matrix instructions
             changed_members = list(members)
             for position in reversed(range(len(members))):
                 member = members[position]

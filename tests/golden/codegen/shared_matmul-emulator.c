@@ -69,7 +69,7 @@ typedef struct tc_copies {
 } tc_copies;
 // What a thread gives away: in turns, so that the last value stays until the whole warp has seen it.
 typedef struct tc_given {
-  uint64_t values[2];
+  uint64_t values[2][3];
   int64_t count;
   int ready;  // waits for its warp only
 } tc_given;
@@ -90,13 +90,21 @@ static void tc_barrier(tc_team *team, int number) {
   team->waits[own] = number;
   swapcontext(&team->contexts[own], &team->caller);
 }
-static void tc_exchange(tc_team *team, int number, void *value, size_t bytes, int64_t distance) {
-  int64_t own = team->current, other = own ^ distance, count = team->given[own].count++;
-  memcpy(&team->given[own].values[count % 2], value, bytes);
+// Gives values to the lanes of the warp, which see them under the number that is returned until they have given twice.
+static int64_t tc_give(tc_team *team, int number, const void *values, size_t bytes) {
+  int64_t own = team->current, turn = team->given[own].count++ % 2;
+  memcpy(team->given[own].values[turn], values, bytes);
   team->given[own].ready = 1;
   tc_barrier(team, number);
+  return turn;
+}
+static const void *tc_given_by(const tc_team *team, int64_t thread, int64_t turn) {
+  return team->given[thread].values[turn];
+}
+static void tc_exchange(tc_team *team, int number, void *value, size_t bytes, int64_t distance) {
+  int64_t other = team->current ^ distance, turn = tc_give(team, number, value, bytes);
   memset(value, 0xff, bytes);
-  if (other < team->size[0] * team->size[1] * team->size[2]) memcpy(value, &team->given[other].values[count % 2], bytes);
+  if (other < team->size[0] * team->size[1] * team->size[2]) memcpy(value, tc_given_by(team, other, turn), bytes);
 }
 static void tc_copy_later(tc_team *team, void *to, const void *from, size_t bytes) {
   tc_copies *own = &team->copies[team->current];

@@ -13,7 +13,7 @@ BANKS = 32
 
 
 def strides(type: ScalarType, *extents: int, padding: int | None = None) -> tuple[int, ...]:
-    box = Box(0, tuple((0, ()) for _ in extents), extents, tuple(1 for _ in extents))
+    box = Box(0, tuple((0, ()) for _ in extents), extents, *(tuple(1 for _ in extents) for _ in range(2)))
     return padded_layout(type, box, range(len(extents)), padding).strides
 
 

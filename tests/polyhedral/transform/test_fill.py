@@ -10,7 +10,7 @@ from tc.polyhedral.transform.fill import fill
 
 CONTEXT = isl.Context()
 # Tiles of 8 places, of elements 6 apart: one behind the other, with an overlap of 2.
-BOX = Box(depth=1, offsets=((0, (6,)),), extents=(8,), steps=(1,))
+BOX = Box(depth=1, offsets=((0, (6,)),), extents=(8,), steps=(1,), runs=(1,))
 ELEMENTS = isl.Map.read_from_str(CONTEXT, "{ buffer[p, a] -> X[6p + a] }")
 
 
@@ -52,7 +52,7 @@ def test_elements_go_as_far_as_an_open_size() -> None:
 
 
 def test_bands_are_filled() -> None:
-    box = Box(depth=1, offsets=((0, (4,)), (0, (4,))), extents=(4, 5), steps=(1, 1))
+    box = Box(depth=1, offsets=((0, (4,)), (0, (4,))), extents=(4, 5), steps=(1, 1), runs=(1, 1))
     elements = isl.Map.read_from_str(CONTEXT, "{ buffer[p, i, k] -> X[4p + i, 4p + k] }")
     band = "{ buffer[p, i, k] : 0 <= p < 3 and 0 <= i < 4 and i <= k <= i + 1 and 4p + i < 10 and 4p + k < 10 }"
     whole = "{ buffer[p, i, k] : 0 <= p < 3 and 0 <= i < 4 and 0 <= k < 5 and 4p + i < 10 and 4p + k < 10 }"

@@ -25,6 +25,7 @@ from tc.polyhedral.analysis.extents import extent_of
 from tc.polyhedral.gpu.mapping.launched_steps import are_worth_launches
 from tc.polyhedral.ir.loops import LoopKind
 from tc.polyhedral.ir.tree import Band, Extension, Leaf, Member, Node, ScheduleTree, Sequence
+from tc.polyhedral.transform.digits import digits_of
 from tc.polyhedral.transform.share_loops import ORDER, Dealt, Grid, Nest, group_size, nest_of, size_at
 from tc.polyhedral.transform.sums import sums_from_zero
 from tc.polyhedral.transform.tile import ChooseCuts, Cut, in_groups
@@ -101,11 +102,21 @@ class _Mapper:
         blocks: list[Member] = []
         for member, size in nest.tiles:
             blocks.append(self.block(member, size, domain, self.most_blocks(blocks, len(nest.tiles), domain)))
-        threads = [self.thread(own) for own in nest.dealt]
+        threads = self.by_digits(nest) if nest.digits else [self.thread(own) for own in nest.dealt]
         if not nest.rows:
             return _around(band, domain, blocks, threads)
         below = replace(band, child=_in_groups(band.child, domain, nest, self.grid.distribution))
         return _around(below, domain, blocks, [self.row(nest, domain), *threads])
+
+    def by_digits(self, nest: Nest) -> list[Member]:
+        """The loops over threads, x first, each over the digit that is theirs."""
+        found: dict[int, Member] = {}
+        for member, cut in nest.digits:
+            point = member.function.mod_val(isl.Val.int_from_si(member.function.get_ctx(), cut.size))
+            for digit, function in zip(cut.digits, digits_of(point, cut.digits), strict=True):
+                if digit.axis is not None:
+                    found[digit.axis] = Member(function, coincident=True, kind=LoopKind.THREAD, launched=digit.size)
+        return [found[axis] for axis in sorted(found)]
 
     def row(self, nest: Nest, domain: isl.UnionSet) -> Member:
         """The iterations of loops inside, in threads along x; statements without such a loop run on the first one."""

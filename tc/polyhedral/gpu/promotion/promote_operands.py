@@ -59,7 +59,8 @@ class _OperandPromoter:
                 branches = (replace(f, child=self.visit(f.child, domain.intersect(f.domain), above)) for f in filters)
                 return Sequence(tuple(branches))
             case Band(members, _, child):
-                if isinstance(child, Leaf) and any(member.kind is LoopKind.THREAD for member in above):
+                digits = any(member.digit for member in members)  # warps read operands from shared memory together
+                if isinstance(child, Leaf) and not digits and any(m.kind is LoopKind.THREAD for m in above):
                     return self.nest(node, domain, above)
                 return replace(node, child=self.visit(child, domain, (*above, *members)))
             case Extension(instances=instances, child=child):

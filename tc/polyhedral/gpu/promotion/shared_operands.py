@@ -14,6 +14,7 @@ from tc.language.isl.affine import isl_name
 from tc.language.isl.pieces import pieces_of
 from tc.language.program.guards import GuardedRead
 from tc.language.program.program import Read, walk
+from tc.language.program.terms import half_factors
 from tc.polyhedral.analysis.box import Box, Boxes
 from tc.polyhedral.analysis.reads import data_ranges, has_affine_subscripts, program_names
 from tc.polyhedral.analysis.scattered import is_scatter
@@ -158,6 +159,7 @@ def _operands_of(statement: ScopStatement, scop: Scop, names: Items[str], *, ind
         return  # few of an owner's instances need what they read, and results are no box
     tensors = layouts_of(scop).keys() - {promotion.buffer.name for promotion in scop.promotions}
     promoted = {access.element.get_tuple_name(isl.dim_type.out) for access in statement.promoted}
+    product = half_factors(statement.body.value) is not None
     reads = list(reads_by_position(statement, scop.promotions))
     affine = {id(own) for _, own in reads if has_affine_subscripts(own.read, statement, scop.sizes)}
     gathers = [own for _, own in reads if id(own) not in affine and _may_gather(own, scop)]
@@ -166,7 +168,8 @@ def _operands_of(statement: ScopStatement, scop: Scop, names: Items[str], *, ind
     tensors -= set() if indices else {part.tensor for part in choosing}
     for position, own in sorted(reads, key=lambda pair: id(pair[1].read) in inside):
         tensor = own.read.tensor
-        if tensor not in tensors or isl_name(tensor) in promoted:
+        # Of a tensor that is read twice, a second tile is worth it for matrix instructions, which need both operands.
+        if tensor not in tensors or (isl_name(tensor) in promoted and not product):
             continue
         if id(own) in affine:
             if isl_name(tensor) not in _written(scop, names):

@@ -1,0 +1,1 @@
+"""Products of matrices by the matrix instructions of warps (tensor cores)."""

@@ -1,0 +1,391 @@
+"""Nests of products become matrix instructions, where whole warps run all of a block of them.
+
+The lane of a thread is ``x + 4 * (y % 8)``, as ``tc.polyhedral.gpu.tensor.warp_tiles`` deals points out.  A lane holds
+elements of the left factor in its own row, ``y % 8`` of eight, at steps that ``x`` says; and of the right one in the
+column that its row says.  ``tc.polyhedral.proof.tensor.verify_matrices`` proves that these are what the instruction
+multiplies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Final, assert_never
+
+from tc.base.dots import MatrixShape
+from tc.base.frozen import frozen
+from tc.language.program.program import IteratorReference, Read, iterators_in
+from tc.language.program.terms import half_factors
+from tc.polyhedral.analysis.offsets import LinearForm, index_form
+from tc.polyhedral.analysis.substitute import substituted
+from tc.polyhedral.gpu.tensor.products import shape_of
+from tc.polyhedral.gpu.tensor.warp_tiles import GROUP, PAIR, QUADS
+from tc.polyhedral.ir.loops import (
+    BLOCK,
+    HALF,
+    REGISTER,
+    Allocation,
+    Block,
+    Buffer,
+    Copy,
+    Fragment,
+    Guard,
+    IndexExpression,
+    IndexLiteral,
+    IndexOperation,
+    IndexOperator,
+    IndexVariable,
+    Instance,
+    Lay,
+    Leaf,
+    Loop,
+    LoopKind,
+    LoopTree,
+    Mma,
+    variables,
+)
+from tc.polyhedral.ir.scop import Scop
+
+_REPEATED: Final = (LoopKind.SEQUENTIAL, LoopKind.UNROLLED, LoopKind.REDUCTION)
+
+
+def matrix_instructions(root: LoopTree, scop: Scop, shapes: tuple[MatrixShape, ...]) -> LoopTree:
+    """The loops with matrix instructions in the place of nests that run all products of blocks."""
+    buffers = {promotion.buffer.name: promotion.buffer for promotion in scop.promotions}
+    finder = _Finder(scop, shapes, buffers)
+    return finder.visit(root, _Around()) if shapes and buffers else root
+
+
+@frozen
+class _Around:
+    """The loops over threads around a place, and the ``guards`` there that not all threads of a warp may pass.
+
+    ``whole``: nothing else there depends on the lane.
+    """
+
+    threads: tuple[Loop, ...] = ()
+    guards: tuple[IndexExpression, ...] = ()
+    whole: bool = True
+
+    @property
+    def lanes(self) -> tuple[str, str] | None:
+        """The iterators along x and y, where a warp has 4 threads along x and 8 along y; None elsewhere."""
+        if len(self.threads) < 2 or not self.whole:
+            return None
+        y, x = (loop.upper for loop in self.threads[-2:])
+        if not isinstance(x, IndexLiteral) or not isinstance(y, IndexLiteral):
+            return None
+        if x.value != QUADS - 1 or (y.value + 1) % GROUP:
+            return None
+        return self.threads[-1].iterator, self.threads[-2].iterator
+
+    def depends(self, mentioned: set[str]) -> bool:
+        """Whether what mentions these names may differ among the lanes of a warp."""
+        return bool({loop.iterator for loop in self.threads[-2:]} & mentioned)
+
+    def inside(self, loop: Loop) -> _Around:
+        """Those in the body of a loop."""
+        if loop.kind is LoopKind.THREAD:
+            return replace(self, threads=(*self.threads, loop))
+        depends = self.depends(variables(loop.lower) | variables(loop.upper))
+        return replace(self, whole=False) if depends else self
+
+
+@frozen
+class _Finder:
+    scop: Scop
+    shapes: tuple[MatrixShape, ...]
+    buffers: Mapping[str, Buffer]
+
+    def visit(self, tree: LoopTree, around: _Around) -> LoopTree:
+        """The tree with matrix instructions."""
+        match tree:
+            case Leaf():
+                return tree
+            case Block(children):
+                return Block(tuple(self.visit(child, around) for child in children))
+            case Guard(condition, then, None) if around.depends(variables(condition)):
+                found = self.below(tree, around)
+                return found or Guard(condition, self.visit(then, replace(around, whole=False)), None)
+            case Guard(condition, then, otherwise):
+                inside = replace(around, whole=around.whole and not around.depends(variables(condition)))
+                other = None if otherwise is None else self.visit(otherwise, inside)
+                return Guard(condition, self.visit(then, inside), other)
+            case Allocation():
+                return replace(tree, body=self.visit(tree.body, around))
+            case Loop():
+                found = self.instructions(tree, around)
+                return found or replace(tree, body=self.visit(tree.body, around.inside(tree)))
+            case _:
+                assert_never(tree)
+
+    def below(self, tree: LoopTree, around: _Around) -> LoopTree | None:
+        """Trees below guards that lanes pass one by one, if matrix instructions are all that they do.
+
+        The guards then stand inside of these.
+        """
+        match tree:
+            case Block(children):
+                found = [self.below(child, around) for child in children]
+                return None if None in found else Block(tuple(own for own in found if own is not None))
+            case Guard(condition, then, None):
+                apart = [part for part in _parts(condition) if around.depends(variables(part))]
+                inner = self.below(then, replace(around, guards=(*around.guards, *apart)))
+                for part in _parts(condition):
+                    inner = inner if inner is None or part in apart else Guard(part, inner, None)
+                return inner
+            case Loop():
+                own = self.instructions(tree, around)
+                inner = None if own is not None else self.below(tree.body, around.inside(tree))
+                return own or (None if inner is None else replace(tree, body=inner))
+            case Guard() | Allocation() | Leaf():
+                return None
+            case _:
+                assert_never(tree)
+
+    def instructions(self, nest: Loop, around: _Around) -> LoopTree | None:
+        """The matrix instructions for a nest over the steps, rows and columns of a warp; None where it is none.
+
+        Each statement in it has its own.
+        """
+        alone = [self.of_one(own, around) for own in _distributed(nest)]
+        found = [own for own in alone if own is not None]
+        return None if not found or len(found) < len(alone) else found[0] if len(found) == 1 else Block(tuple(found))
+
+    def of_one(self, nest: Loop, around: _Around) -> LoopTree | None:
+        """Those of one statement.  Where there may be fewer steps than an instruction takes, it is another one."""
+        match nest.upper:
+            case IndexOperation(IndexOperator.MINIMUM, (IndexLiteral() as last, other)):
+                whole = self.instruction(replace(nest, upper=last), around)
+                rest = self.instruction(nest, around)
+                if whole is None or rest is None:
+                    return None
+                return Guard(IndexOperation(IndexOperator.LESS_EQUAL, (last, other)), whole, rest)
+            case _:
+                return self.instruction(nest, around)
+
+    def instruction(self, nest: Loop, around: _Around) -> Mma | None:
+        """One that takes the steps of a nest as they are."""
+        lanes, loops, instance = around.lanes, list(_loops(nest)), _instance(nest)
+        if lanes is None or nest.kind not in _REPEATED or instance is None:
+            return None
+        body = self.scop.statement(instance.statement).body
+        target = self.buffers.get(body.target)
+        factors = half_factors(body.value)
+        if target is None or target.shared or factors is None:
+            return None
+        shape = shape_of(body, target.layout.type, self.shapes)
+        if shape is None or not all(self._is_shared(factor) for factor in factors):
+            return None
+        arguments = dict(zip(body.iterators, instance.arguments, strict=True))
+        inside = {loop.iterator: _count(loop) for loop in loops if loop is not nest}
+        steps, limit = _count(nest), None
+        if steps != shape.k:
+            limit = _plus(nest.upper, IndexLiteral(1))
+        mentioned = variables(nest.upper)
+        if nest.lower != IndexLiteral(0) or nest.step != 1 or around.depends(mentioned) or mentioned & inside.keys():
+            return None
+        if None in inside.values() or (steps or 0) > shape.k or nest.iterator in _asked(nest):
+            return None
+        places = [tuple(arguments[name] for name in _names(factor)) for factor in factors]
+        written = frozenset[str]().union(*(variables(arguments[name]) for name in iterators_in(body.subscripts)))
+        roles = _roles(places, nest.iterator, inside, lanes, written)
+        if roles is None:
+            return None
+        left, right = factors if roles.left == 0 else factors[::-1]
+        guarded: Loop | Guard = nest
+        for condition in reversed(around.guards):
+            guarded = Guard(condition, guarded, None)
+        return Mma(
+            shape,
+            lanes,
+            guarded,
+            roles.rows,
+            roles.columns,
+            roles.pair,
+            nest.iterator,
+            self.fragment(left, places[roles.left], _of_left(roles, nest.iterator, lanes), (lanes[1],)),
+            self.fragment(
+                right, places[1 - roles.left], _of_right(roles, nest.iterator, lanes), (lanes[0], roles.pair)
+            ),
+            limit,
+        )
+
+    def _is_shared(self, factor: Read) -> bool:
+        buffer = self.buffers.get(factor.tensor)
+        return buffer is not None and buffer.shared
+
+    def fragment(
+        self,
+        factor: Read,
+        place: tuple[IndexExpression, ...],
+        held: Mapping[str, IndexExpression],
+        across: tuple[str, ...],
+    ) -> Fragment:
+        """What lanes hold of a factor; ``across``: what counts its rows or columns, the fastest one last."""
+        form = LinearForm()
+        layout = self.buffers[factor.tensor].layout
+        for subscript, stride in zip(place, layout.strides, strict=True):
+            form = form.plus(index_form(subscript), stride)
+        return Fragment(
+            factor.tensor, tuple(substituted(own, held) for own in place), _lay(form, self._steps(held), across)
+        )
+
+    def _steps(self, held: Mapping[str, IndexExpression]) -> str:
+        return next(name for name, value in held.items() if HALF in variables(value))
+
+
+@frozen
+class _Roles:
+    """Which loops of a nest count what; ``left``: which of the factors goes along the rows."""
+
+    left: int
+    rows: str
+    columns: str | None
+    pair: str
+
+
+def _roles(
+    places: list[tuple[IndexExpression, ...]],
+    steps: str,
+    inside: Mapping[str, int | None],
+    lanes: tuple[str, str],
+    written: frozenset[str],
+) -> _Roles | None:
+    x, y = lanes
+    uses = [frozenset().union(*map(variables, place)) for place in places]
+    if (x in uses[0]) == (x in uses[1]):
+        return None
+    left = 0 if x in uses[1] else 1
+    of_left, of_right = (own & inside.keys() for own in (uses[left], uses[1 - left]))
+    others = list(inside)
+    if y in uses[1 - left] or of_left & of_right or of_left | of_right != frozenset(others) or steps in written:
+        return None
+    if not all(steps in own for own in uses) or len(of_left) != 1 or len(of_right) not in (1, 2):
+        return None
+    (rows,), pair = of_left, others[-1]
+    columns = next(iter(of_right - {pair}), None)
+    row_count = inside[rows]
+    if pair not in of_right or inside[pair] != PAIR or row_count is None or row_count % 2:
+        return None
+    return _Roles(left, rows, columns, pair)
+
+
+def _of_left(roles: _Roles, steps: str, lanes: tuple[str, str]) -> dict[str, IndexExpression]:
+    """What a lane holds of the left factor, by the iterators that say what it is."""
+    x, _ = lanes
+    block, register, half = map(IndexVariable, (BLOCK, REGISTER, HALF))
+    return {
+        roles.rows: _plus(_times(2, block), _modulo(register, 2)),
+        steps: _plus(_times(8, _quotient(register, 2)), _plus(_times(2, IndexVariable(x)), half)),
+    }
+
+
+def _of_right(roles: _Roles, steps: str, lanes: tuple[str, str]) -> dict[str, IndexExpression]:
+    """What a lane holds of the right factor."""
+    x, y = lanes
+    block, register, half = map(IndexVariable, (BLOCK, REGISTER, HALF))
+    column = _modulo(IndexVariable(y), GROUP)
+    held: dict[str, IndexExpression] = {} if roles.columns is None else {roles.columns: block}
+    return held | {
+        x: _quotient(column, 2),
+        roles.pair: _modulo(column, 2),
+        steps: _plus(_times(8, register), _plus(_times(2, IndexVariable(x)), half)),
+    }
+
+
+def _lay(form: LinearForm, steps: str, across: tuple[str, ...]) -> Lay:
+    """How eight by eight elements lie in shared memory; whole rows or columns begin at multiples of eight."""
+    if form.slope(steps) == 1:
+        own: Mapping[str, int] = {steps: 1}
+    elif [form.slope(name) for name in across] == ([1] if len(across) == 1 else [2, 1]):
+        own = dict(zip(across, (1,) if len(across) == 1 else (2, 1), strict=True))
+    else:
+        return Lay.APART
+    others = [factor for term, factor in form.factors.items() if not variables(term) & own.keys()]
+    if any(number % GROUP for number in (*others, form.constant)):
+        return Lay.APART
+    return Lay.ROWS if steps in own else Lay.COLUMNS
+
+
+def _distributed(nest: Loop) -> list[Loop]:
+    """The nest for each of the instances in it."""
+    match nest.body:
+        case Block(children):
+            return [replace(nest, body=child) for child in children]
+        case Loop() as inner:
+            return [replace(nest, body=own) for own in _distributed(inner)]
+        case Guard(condition, Loop() as inner, None):
+            return [replace(nest, body=Guard(condition, own, None)) for own in _distributed(inner)]
+        case Guard(condition, Block(children), None):
+            return [replace(nest, body=Guard(condition, child, None)) for child in children]
+        case _:
+            return [nest]
+
+
+def _parts(condition: IndexExpression) -> Iterator[IndexExpression]:
+    """What must hold all at once."""
+    match condition:
+        case IndexOperation(IndexOperator.AND, operands):
+            for operand in operands:
+                yield from _parts(operand)
+        case _:
+            yield condition
+
+
+def _loops(nest: LoopTree) -> Iterator[Loop]:
+    """The loops of a nest around one thing, outermost first, whatever guards stand between them."""
+    while isinstance(nest, Loop | Guard):
+        if isinstance(nest, Loop):
+            yield nest
+            nest = nest.body
+        else:
+            nest = nest.then if nest.otherwise is None else Block(())
+
+
+def _asked(nest: LoopTree) -> set[str]:
+    """What the guards of a nest mention."""
+    found: set[str] = set()
+    while isinstance(nest, Loop | Guard):
+        found |= variables(nest.condition) if isinstance(nest, Guard) else set()
+        nest = nest.body if isinstance(nest, Loop) else nest.then
+    return found
+
+
+def _instance(nest: Loop) -> Instance | None:
+    """The only thing in a nest of unrolled loops."""
+    *_, last = _loops(nest)
+    unrolled = all(loop.kind is LoopKind.UNROLLED for loop in _loops(nest) if loop is not nest)
+    inner = last.body
+    while isinstance(inner, Guard) and inner.otherwise is None:
+        inner = inner.then
+    return inner if unrolled and isinstance(inner, Instance) and not isinstance(inner, Copy) else None
+
+
+def _count(loop: Loop) -> int | None:
+    """How many iterations the loop has, from 0 on."""
+    match loop:
+        case Loop(lower=IndexLiteral(0), upper=IndexLiteral(last), step=1):
+            return last + 1
+        case _:
+            return None
+
+
+def _names(factor: Read) -> tuple[str, ...]:
+    return tuple(own.name for own in factor.subscripts if isinstance(own, IteratorReference))
+
+
+def _plus(left: IndexExpression, right: IndexExpression) -> IndexExpression:
+    return IndexOperation(IndexOperator.ADD, (left, right))
+
+
+def _times(factor: int, value: IndexExpression) -> IndexExpression:
+    return IndexOperation(IndexOperator.MULTIPLY, (IndexLiteral(factor), value))
+
+
+def _quotient(value: IndexExpression, divisor: int) -> IndexExpression:
+    return IndexOperation(IndexOperator.NONNEGATIVE_DIVIDE, (value, IndexLiteral(divisor)))
+
+
+def _modulo(value: IndexExpression, divisor: int) -> IndexExpression:
+    return IndexOperation(IndexOperator.NONNEGATIVE_REMAINDER, (value, IndexLiteral(divisor)))

@@ -1,0 +1,99 @@
+"""Which statements are products of matrices that a machine has instructions for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import islpy as isl
+
+from tc.base.dots import MatrixShape
+from tc.base.frozen import frozen
+from tc.base.types import ScalarType
+from tc.language.program.program import Read, Reduction, iterators_in
+from tc.language.program.terms import half_factors
+from tc.polyhedral.analysis.extents import sides_of, volume
+from tc.polyhedral.analysis.reads import data_ranges, has_affine_subscripts
+from tc.polyhedral.analysis.strides import stride
+from tc.polyhedral.ir.loops import StatementBody
+from tc.polyhedral.ir.scop import Scop, ScopStatement, layouts_of
+from tc.polyhedral.ir.tree import statement_names
+
+# PTX's names of the types of operands.
+OPERANDS: Final = {ScalarType.FLOAT16: "f16", ScalarType.BFLOAT16: "bf16"}
+
+
+@frozen
+class MatrixProduct:
+    """A statement whose instances are those of a product of matrices.
+
+    ``rows``, ``columns``, ``steps``: the iterators that count the rows of the left factor, the columns of the right
+    one, and what is added up.
+    """
+
+    statement: ScopStatement
+    rows: str
+    columns: str
+    steps: str
+    shape: MatrixShape
+
+    def extent(self, iterator: str) -> int:
+        """How many values the iterator has at most."""
+        return _extents(self.statement)[iterator]
+
+
+def shape_of(body: StatementBody, target: ScalarType, shapes: tuple[MatrixShape, ...]) -> MatrixShape | None:
+    """The instruction for what a statement adds up in a target of this type; None where there is none."""
+    factors = half_factors(body.value)
+    if factors is None or body.reduction is not Reduction.ADD or target is not ScalarType.FLOAT32:
+        return None
+    if body.owned is not None or body.counts or body.atomic:
+        return None
+    operands = OPERANDS.get(factors[0].type)
+    known = (s for s in shapes if (s.m, s.n, s.k, s.operands, s.sums) == (16, 8, 16, operands, "f32"))
+    return next(known, None)
+
+
+def matrix_product(scop: Scop, shapes: tuple[MatrixShape, ...], domain: isl.UnionSet) -> MatrixProduct | None:
+    """The heaviest statement, if it is a product with enough rows, columns and steps for one instruction."""
+    names = statement_names(domain)
+    if not names or not shapes:
+        return None
+    heaviest = max(names, key=lambda name: volume(isl.UnionSet.from_set(scop.statement(name).domain)))
+    statement = scop.statement(heaviest)
+    body, layouts = statement.body, layouts_of(scop)
+    shape = shape_of(body, layouts[body.target].type, shapes)
+    factors = half_factors(body.value)
+    if shape is None or factors is None or data_ranges(body):
+        return None
+    if not all(has_affine_subscripts(read, statement, scop.sizes) for read in factors):
+        return None
+    extents = _extents(statement)
+    first, second = (iterators_in(read.subscripts) for read in factors)
+    kept = iterators_in(body.subscripts)
+    along = [name for name in kept if stride(body.subscripts, layouts[body.target], name) == 1]
+
+    def longest(names: Iterator[str], least: int) -> str | None:
+        enough = [name for name in names if extents[name] >= least]
+        return max(enough, key=lambda name: (name in along, extents[name]), default=None)
+
+    steps = longest((name for name in body.iterators if name in first & second and name not in kept), shape.k)
+    sides = (first - second, second - first)
+    of_first, of_second = (longest((n for n in body.iterators if n in side & kept), shape.n) for side in sides)
+    if steps is None or of_first is None or of_second is None:
+        return None
+    # Columns lie side by side in what is written: a lane has two of them.
+    rows, columns = (of_second, of_first) if of_first in along else (of_first, of_second)
+    if extents[rows] < shape.m:
+        return None
+    return MatrixProduct(statement, rows, columns, steps, shape)
+
+
+def left_factor(factors: tuple[Read, Read], rows: frozenset[str]) -> int:
+    """Which of the factors goes along the rows: 0 or 1."""
+    return 0 if iterators_in(factors[0].subscripts) & rows else 1
+
+
+def _extents(statement: ScopStatement) -> dict[str, int]:
+    sides = sides_of(statement.domain)
+    return dict(zip(statement.body.iterators, sides, strict=False))

@@ -1,0 +1,42 @@
+"""Which lane of a warp holds which element of a matrix instruction: the figures of the PTX ISA, as relations.
+
+(*Parallel Thread Execution ISA*, "Matrix Fragments for mma.m16n8k16 with floating point type".)  With the group of a
+lane ``lane / 4`` and its place in the group ``lane % 4``, an accumulator of row i and column j is in the group
+``i % 8``; two neighbours in a row are in the registers of one lane.  Operands have two elements in each register.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tc.base.dots import MatrixShape
+from tc.base.frozen import frozen
+
+
+@frozen
+class Fragments:
+    """Of one shape: ``{ [row, column] -> [lane, register] }`` of sums.
+
+    And ``{ [...] -> [lane, register, half] }`` of factors: ``left`` of row and step, ``right`` of step and column.
+    """
+
+    sums: str
+    left: str
+    right: str
+
+
+_M16N8K16: Final = Fragments(
+    sums="{ [i, j] -> [4 * (i mod 8) + floor(j/2), 2 * floor(i/8) + (j mod 2)] : 0 <= i < 16 and 0 <= j < 8 }",
+    left=(
+        "{ [i, k] -> [4 * (i mod 8) + floor((k mod 8)/2), floor(i/8) + 2 * floor(k/8), k mod 2] : "
+        "0 <= i < 16 and 0 <= k < 16 }"
+    ),
+    right="{ [k, j] -> [4 * j + floor((k mod 8)/2), floor(k/8), k mod 2] : 0 <= k < 16 and 0 <= j < 8 }",
+)
+
+
+def fragments_of(shape: MatrixShape) -> Fragments | None:
+    """Those of a shape; None where they are not known here."""
+    if (shape.m, shape.n, shape.k, shape.sums) == (16, 8, 16, "f32") and shape.operands in ("f16", "bf16"):
+        return _M16N8K16
+    return None
