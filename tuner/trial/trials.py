@@ -58,10 +58,10 @@ class Trials:
         """The outcomes of options (canonical JSON), in order; only of the first ones where the search is stopped."""
         tried: list[Tried] = []
         built = self._build(options)
-        for start in range(0, len(options), len(self._measurers)):
-            part = slice(start, start + len(self._measurers))
-            if self._stop():
-                break
+        end = 0
+        while end < len(options) and not self._stop():
+            part = slice(end, self._together(built, end))
+            end = part.stop
             for text, found in zip(options[part], self._judge(options[part], built[part]), strict=True):
                 if self._stop() and isinstance(found.outcome, Failed) and found.outcome.kind is FailureKind.LOST:
                     return tried  # it was in flight, and its outcome is unknown
@@ -105,8 +105,19 @@ class Trials:
             self._longest_build = max(_SHORTEST_BUILD, _TIMES_DEFAULT * (self._clock() - begun))
         return built
 
+    def _together(self, built: Sequence[Packed | Failed], start: int) -> int:
+        """Where the candidates from ``start`` on end that bring at most one new source for each measurer."""
+        new: set[str] = set()
+        for place in range(start, len(built)):
+            one = built[place]
+            if not isinstance(one, Failed) and (source := _source_of(one)) not in self._by_source:
+                new.add(source)
+            if len(new) > len(self._measurers):
+                return place
+        return len(built)
+
     def _judge(self, options: Sequence[str], built: Sequence[Packed | Failed]) -> list[Tried]:
-        """The outcomes of at most one candidate per measurer; options that make a known source share its outcome."""
+        """The outcomes of at most one new source per measurer; options that make a known source share its outcome."""
         sources = ["" if isinstance(one, Failed) else _source_of(one) for one in built]
         new = {
             source: one
