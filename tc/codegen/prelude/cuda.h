@@ -1,5 +1,7 @@
 // What headers bring elsewhere, and what CUDA has a better way for.
 
+//= TC_INLINED
+#define TC_INLINED static inline
 //= int8_t
 typedef signed char int8_t;
 //= int16_t

@@ -4,6 +4,15 @@
 // The mask of the halves of a register that hold the first so many steps, of two.
 static inline uint32_t tc_first_halves(int32_t count) { return count > 1 ? 0xffffffffu : count > 0 ? 0xffffu : 0; }
 
+//= TC_INLINED
+// Loops that call something do not run in lanes, and GCC leaves calls where it takes a loop for unlikely, as it does that
+// of a partial tile.
+#if defined(__GNUC__) && !defined(__CUDA_ARCH__)
+#define TC_INLINED static inline __attribute__((always_inline))
+#else
+#define TC_INLINED static inline
+#endif
+
 //= tc_byte_word_int32* tc_byte_word_flipped_int32* tc_byte_dot_int32
 // Four bytes in a word, the first one lowest; with their highest bits flipped; and the sum of the products of the bytes of
 // two words, unsigned ones by signed ones.
@@ -298,7 +307,7 @@ typedef uint16_t tc_float16;
 
 //= tc_float32_from_float16
 // Written in integers, without branches: compilers that know a half type still convert it one element at a time.
-static inline float tc_float32_from_float16(tc_float16 x) {
+TC_INLINED float tc_float32_from_float16(tc_float16 x) {
   union { uint32_t u; float f; } r = {.u = (uint32_t)(x & 0x7fff) << 13};
   r.f *= 0x1p112f;  // moves the exponent's bias, and normalizes subnormals
   r.u |= (r.f >= 0x1p16f ? 0x7f800000 : 0) | (uint32_t)(x & 0x8000) << 16;
@@ -306,7 +315,7 @@ static inline float tc_float32_from_float16(tc_float16 x) {
 }
 
 //= tc_float16_from_float32
-static inline tc_float16 tc_float16_from_float32(float x) {
+TC_INLINED tc_float16 tc_float16_from_float32(float x) {
   union { float f; uint32_t u; } bits = {.f = x}, magnitude = {.f = fabsf(x)}, shifted = {.f = fabsf(x) + 0.5f};
   const uint32_t normal = (magnitude.u - 0x38000000 + 0xfff + (magnitude.u >> 13 & 1)) >> 13;
   const uint32_t subnormal = shifted.u - 0x3f000000;  // the last place of 0.5 is that of subnormal halves
@@ -317,32 +326,32 @@ static inline tc_float16 tc_float16_from_float32(float x) {
 }
 
 //= tc_float16_from_float64
-static inline tc_float16 tc_float16_from_float64(double x) { return tc_float16_from_float32(tc_round_to_odd(x)); }
+TC_INLINED tc_float16 tc_float16_from_float64(double x) { return tc_float16_from_float32(tc_round_to_odd(x)); }
 
 //= tc_bfloat16
 typedef uint16_t tc_bfloat16;
 
 //= tc_float32_from_bfloat16
-static inline float tc_float32_from_bfloat16(tc_bfloat16 x) {
+TC_INLINED float tc_float32_from_bfloat16(tc_bfloat16 x) {
   union { uint32_t u; float f; } r = {.u = (uint32_t)x << 16};
   return r.f;
 }
 
 //= tc_bfloat16_from_float32
-static inline tc_bfloat16 tc_bfloat16_from_float32(float x) {
+TC_INLINED tc_bfloat16 tc_bfloat16_from_float32(float x) {
   union { float f; uint32_t u; } r = {.f = x};
   return x != x ? r.u >> 16 | 0x40 : (r.u + 0x7fff + (r.u >> 16 & 1)) >> 16;
 }
 
 //= tc_bfloat16_from_float64
-static inline tc_bfloat16 tc_bfloat16_from_float64(double x) { return tc_bfloat16_from_float32(tc_round_to_odd(x)); }
+TC_INLINED tc_bfloat16 tc_bfloat16_from_float64(double x) { return tc_bfloat16_from_float32(tc_round_to_odd(x)); }
 
 //= tc_float8_e5m2
 // The upper byte of a float16.
 typedef uint8_t tc_float8_e5m2;
 
 //= tc_float32_from_float8_e5m2
-static inline float tc_float32_from_float8_e5m2(tc_float8_e5m2 x) {
+TC_INLINED float tc_float32_from_float8_e5m2(tc_float8_e5m2 x) {
   union { uint32_t u; float f; } r = {.u = (uint32_t)(x & 0x7f) << 21};
   r.f *= 0x1p112f;  // moves the exponent's bias, and normalizes subnormals
   r.u |= (r.f >= 0x1p16f ? 0x7f800000 : 0) | (uint32_t)(x & 0x80) << 24;
@@ -350,7 +359,7 @@ static inline float tc_float32_from_float8_e5m2(tc_float8_e5m2 x) {
 }
 
 //= tc_float8_e5m2_from_float32
-static inline tc_float8_e5m2 tc_float8_e5m2_from_float32(float x) {
+TC_INLINED tc_float8_e5m2 tc_float8_e5m2_from_float32(float x) {
   union { float f; uint32_t u; } bits = {.f = x}, magnitude = {.f = fabsf(x)}, shifted = {.f = fabsf(x) + 0x1p7f};
   const uint32_t normal = (magnitude.u - 0x38000000 + 0xfffff + (magnitude.u >> 21 & 1)) >> 21;
   const uint32_t subnormal = shifted.u - 0x43000000;  // the last place of 128 is that of subnormal numbers
@@ -361,7 +370,7 @@ static inline tc_float8_e5m2 tc_float8_e5m2_from_float32(float x) {
 }
 
 //= tc_float8_e5m2_from_float64
-static inline tc_float8_e5m2 tc_float8_e5m2_from_float64(double x) {
+TC_INLINED tc_float8_e5m2 tc_float8_e5m2_from_float64(double x) {
   return tc_float8_e5m2_from_float32(tc_round_to_odd(x));
 }
 
@@ -370,7 +379,7 @@ static inline tc_float8_e5m2 tc_float8_e5m2_from_float64(double x) {
 typedef uint8_t tc_float8_e4m3fn;
 
 //= tc_float32_from_float8_e4m3fn
-static inline float tc_float32_from_float8_e4m3fn(tc_float8_e4m3fn x) {
+TC_INLINED float tc_float32_from_float8_e4m3fn(tc_float8_e4m3fn x) {
   union { uint32_t u; float f; } r = {.u = (uint32_t)(x & 0x7f) << 20};
   r.f *= 0x1p120f;  // moves the exponent's bias, and normalizes subnormals
   r.u |= ((x & 0x7f) == 0x7f ? 0x7fc00000 : 0) | (uint32_t)(x & 0x80) << 24;
@@ -378,7 +387,7 @@ static inline float tc_float32_from_float8_e4m3fn(tc_float8_e4m3fn x) {
 }
 
 //= tc_float8_e4m3fn_from_float32
-static inline tc_float8_e4m3fn tc_float8_e4m3fn_from_float32(float x) {
+TC_INLINED tc_float8_e4m3fn tc_float8_e4m3fn_from_float32(float x) {
   union { float f; uint32_t u; } bits = {.f = x}, magnitude = {.f = fabsf(x)}, shifted = {.f = fabsf(x) + 0x1p14f};
   const uint32_t normal = (magnitude.u - 0x3c000000 + 0x7ffff + (magnitude.u >> 20 & 1)) >> 20;
   const uint32_t subnormal = shifted.u - 0x46800000;  // the last place of 16384 is that of subnormal numbers
@@ -388,14 +397,14 @@ static inline tc_float8_e4m3fn tc_float8_e4m3fn_from_float32(float x) {
 }
 
 //= tc_float8_e4m3fn_from_float64
-static inline tc_float8_e4m3fn tc_float8_e4m3fn_from_float64(double x) {
+TC_INLINED tc_float8_e4m3fn tc_float8_e4m3fn_from_float64(double x) {
   return tc_float8_e4m3fn_from_float32(tc_round_to_odd(x));
 }
 
 //= tc_nextafter_float16 tc_nextafter_bfloat16 tc_nextafter_float8_e5m2 tc_nextafter_float8_e4m3fn
 // The neighbour among the halves, of an operand that is rounded to one first.
 #define TC_NEXTAFTER(half, narrow, widen)                              \
-  static inline float tc_nextafter_##half(float x, float y) {         \
+  TC_INLINED float tc_nextafter_##half(float x, float y) {             \
     tc_##half bits = narrow(x);                                        \
     const float from = widen(bits), to = widen(narrow(y));             \
     if (from != from || to != to) return from + to;                    \
@@ -421,46 +430,41 @@ TC_NEXTAFTER(float8_e4m3fn, tc_float8_e4m3fn_from_float32, tc_float32_from_float
 #define TC_FMA(a, b, c) ((a) * (b) + (c))
 #endif
 
-//= tc_capped tc_power_of_two TC_LOG2_E TC_SHIFT tc_exp_fraction
+//= tc_capped tc_power_of_two TC_LOG2_E TC_SHIFT tc_exp_rest tc_exp_fraction
 // The lesser of two numbers that are not negative, compared as integers: of two floating comparisons in a row compilers
 // make branches, whose parts they then compute all.  The cap of NaN is a number.
-static inline float tc_capped(float x, float most) {
+TC_INLINED float tc_capped(float x, float most) {
   union { float f; int32_t i; } r = {.f = x}, limit = {.f = most};
   r.i = r.i < limit.i ? r.i : limit.i;
   return r.f;
 }
 // 2^(n - 127) for the nine last bits n of a float or an integer; those before them are shifted out.
-static inline float tc_power_of_two(uint32_t n) {
+TC_INLINED float tc_power_of_two(uint32_t n) {
   union { uint32_t u; float f; } r = {.u = n << 23};
   return r.f;
 }
 #define TC_LOG2_E 0x1.715476p+0f
 #define TC_SHIFT 0x1.8p23f  // added to a number, it moves the nearest integer to the last bits
+// (e^r - 1 - r) / r^2 for the fraction r of an exponent.
+TC_INLINED float tc_exp_rest(float r) {
+  const float square = r * r, low = TC_FMA(0x1.55548cp-3f, r, 0x1.fffffcp-2f);
+  const float high = TC_FMA(0x1.6ab89ep-10f, square, TC_FMA(0x1.123d7p-7f, r, 0x1.55585ap-5f));
+  return TC_FMA(high, square, low);
+}
 // e^x / 2^n; n is the integer nearest to x log2(e).
-static inline float tc_exp_fraction(float x, float n) {
+TC_INLINED float tc_exp_fraction(float x, float n) {
   const float r = TC_FMA(n, -0x1.7f7d1cp-20f, TC_FMA(n, -0x1.62e4p-1f, x));
-  float p = 0x1.6ab89ep-10f;
-  p = TC_FMA(p, r, 0x1.123d7p-7f);
-  p = TC_FMA(p, r, 0x1.55585ap-5f);
-  p = TC_FMA(p, r, 0x1.55548cp-3f);
-  p = TC_FMA(p, r, 0x1.fffffcp-2f);
-  p = TC_FMA(p, r, 1.0f);
-  return TC_FMA(p, r, 1.0f);
+  return TC_FMA(tc_exp_rest(r), r * r, 1.0f + r);
 }
 
 //= tc_exp_less_one
 // e^r - 1 for the fraction r of an exponent, to a unit of its own last place.
-static inline float tc_exp_less_one(float r) {
-  float p = 0x1.6ab89ep-10f;
-  p = TC_FMA(p, r, 0x1.123d7p-7f);
-  p = TC_FMA(p, r, 0x1.55585ap-5f);
-  p = TC_FMA(p, r, 0x1.55548cp-3f);
-  p = TC_FMA(p, r, 0x1.fffffcp-2f);
-  return TC_FMA(p, r * r, r);
+TC_INLINED float tc_exp_less_one(float r) {
+  return TC_FMA(tc_exp_rest(r), r * r, r);
 }
 
 //= tc_exp_float32
-static inline float tc_exp_float32(float x) {
+TC_INLINED float tc_exp_float32(float x) {
   x = x < -104.0f ? -104.0f : x;
   // Far beyond the greatest x with a finite result, n stays 140, and the fraction grows to infinity.
   const float shift = TC_SHIFT + 254.0f;
@@ -469,9 +473,63 @@ static inline float tc_exp_float32(float x) {
   return tc_exp_fraction(x, n.f - shift) * tc_power_of_two(n.u >> 1) * tc_power_of_two(n.u - (n.u >> 1));
 }
 
+//= tc_expm1_float32
+// (2^n - 1) + 2^n (e^r - 1), which loses nothing where n is 0; 2^n in two steps, as in tc_exp_float32.
+TC_INLINED float tc_expm1_float32(float x) {
+  x = x < -18.0f ? -18.0f : x;
+  const float shift = TC_SHIFT + 254.0f;
+  union { float f; uint32_t u; } n = {.f = tc_capped(TC_FMA(x, TC_LOG2_E, shift), shift + 140.0f)};
+  const float whole = n.f - shift, r = TC_FMA(whole, -0x1.7f7d1cp-20f, TC_FMA(whole, -0x1.62e4p-1f, x));
+  const uint32_t half = n.u >> 1, rest = n.u - half;
+  const float power = tc_power_of_two(half), inverse = tc_power_of_two(254 - rest);
+  return copysignf(TC_FMA(power, tc_exp_less_one(r), power - inverse) * tc_power_of_two(rest), x);
+}
+
+//= tc_log_exponent tc_log_power tc_log_sum tc_log_edge
+// 2^23 n for the n with x / 2^n from 2/3 to 4/3, for normal x; and 2^-n.
+TC_INLINED int32_t tc_log_exponent(float x) {
+  const union { float f; int32_t i; } r = {.f = x};
+  return (r.i - 0x3f2aaaab) & ~0x7fffff;
+}
+TC_INLINED float tc_log_power(int32_t exponent) {
+  const union { int32_t i; float f; } r = {.i = 0x40800000 - exponent};
+  return r.f * 0.25f;
+}
+// log(2^n (1 + f)) for f from -1/3 to 1/3; the exponent is 2^23 n.  It is infinite, or NaN, where f is.
+TC_INLINED float tc_log_sum(float exponent, float f) {
+  const float square = f * f;
+  const float p0 = TC_FMA(0x1.5554fap-2f, f, -0x1.ffffd6p-2f), p2 = TC_FMA(0x1.99d428p-3f, f, -0x1.00148p-2f);
+  const float p4 = TC_FMA(0x1.1ea256p-3f, f, -0x1.5032eap-3f), p6 = TC_FMA(0x1.1f4284p-3f, f, -0x1.3b2844p-3f);
+  const float p = TC_FMA(TC_FMA(p6, square, p4), square * square, TC_FMA(p2, square, p0));
+  return TC_FMA(exponent, 0x1.62e43p-24f, TC_FMA(p, square, f));
+}
+// The logarithm of x, found for what is above 0; x is not -0.
+TC_INLINED float tc_log_edge(float x, float found) {
+  const union { float f; int32_t i; } r = {.f = x}, sum = {.f = found};
+  const union { int32_t i; float f; } least = {.i = (int32_t)0xff800000}, chosen = {.i = r.i > 0 ? sum.i : r.i >> 31 | least.i};
+  return chosen.f;
+}
+
+//= tc_log_float32
+TC_INLINED float tc_log_float32(float x) {
+  const bool small = x < 0x1p-124f;
+  const float y = small ? x * 0x1p23f : x;
+  const int32_t n = tc_log_exponent(y);
+  return tc_log_edge(x + 0.0f, tc_log_sum(small ? n - (23 << 23) : n, TC_FMA(y, tc_log_power(n), -1.0f)));
+}
+
+//= tc_log1p_float32
+// The exponent is that of 1 + x, but the fraction is of x itself, of which the sum may have lost the last bits.
+TC_INLINED float tc_log1p_float32(float x) {
+  const float y = 1.0f + x;
+  const int32_t n = tc_log_exponent(y);
+  const float power = tc_log_power(n);
+  return copysignf(tc_log_edge(y, tc_log_sum(n, TC_FMA(x, power, power - 1.0f))), x);
+}
+
 //= tc_tanh_float32
 // e / (e + 2) for e = e^2t - 1, which is (2^n - 1) + 2^n (e^r - 1), and loses nothing where n is 0.
-static inline float tc_tanh_float32(float x) {
+TC_INLINED float tc_tanh_float32(float x) {
   float t = fabsf(x);
   t = t > 9.1f ? 9.1f : t;
   const float z = t + t, shift = TC_SHIFT + 127.0f;
@@ -482,24 +540,25 @@ static inline float tc_tanh_float32(float x) {
 }
 
 //= tc_erf_float32
-// 1 - e^-z for the logarithm -z of 1 - erf(t), where z is t (1 + h) for a polynomial h; as (1 - 2^n) + 2^n (1 - e^-r), it
-// loses nothing where n is 0.
-static inline float tc_erf_float32(float x) {
+// 1 - 2^-z for the binary logarithm -z of 1 - erf(t), where z is t (2 + h) for a polynomial h; 2^-z is 2^n (1 + e), and
+// (1 - 2^n) - 2^n e loses nothing where n is 0.
+TC_INLINED float tc_erf_float32(float x) {
   float t = fabsf(x);
   t = t > 3.93f ? 3.93f : t;
-  float h = -0x1.36950cp-17f;
-  h = TC_FMA(h, t, 0x1.ed6abcp-14f);
-  h = TC_FMA(h, t, -0x1.4bc934p-11f);
-  h = TC_FMA(h, t, 0x1.b4ff9ap-10f);
-  h = TC_FMA(h, t, -0x1.50599ep-13f);
-  h = TC_FMA(h, t, -0x1.39cdcep-6f);
-  h = TC_FMA(h, t, 0x1.a4fa5ep-4f);
-  h = TC_FMA(h, t, 0x1.45f2fap-1f);
-  h = TC_FMA(h, t, 0x1.06eba8p-3f);
-  const float z = TC_FMA(h, t, t), shift = TC_SHIFT + 127.0f;
-  union { float f; uint32_t u; } n = {.f = TC_FMA(z, -TC_LOG2_E, shift)};
-  const float power = tc_power_of_two(n.u), r = TC_FMA(n.f - shift, -0x1.62e43p-1f, -z);
-  return copysignf(TC_FMA(-power, tc_exp_less_one(r), 1.0f - power), x);
+  const float square = t * t;
+  const float h0 = TC_FMA(0x1.d63e38p-1f, t, -0x1.7d05ecp-2f), h2 = TC_FMA(-0x1.c8b5c8p-6f, t, 0x1.2fc79p-3f);
+  const float h4 = TC_FMA(0x1.d96556p-10f, t, 0x1.373e1p-12f), h6 = TC_FMA(0x1.eca53p-15f, t, -0x1.202deap-11f);
+  const float h = TC_FMA(TC_FMA(TC_FMA(h6, square, h4), square, h2), square, h0);
+  const float z = TC_FMA(h, t, t + t), shift = TC_SHIFT + 127.0f;
+  union { float f; uint32_t u; } n = {.f = shift - z};
+  const float power = tc_power_of_two(n.u), r = z + (n.f - shift);
+  float e = 0x1.4308fap-13f;
+  e = TC_FMA(e, r, -0x1.5f07b4p-10f);
+  e = TC_FMA(e, r, 0x1.3b2bap-7f);
+  e = TC_FMA(e, r, -0x1.c6af6ep-5f);
+  e = TC_FMA(e, r, 0x1.ebfbdep-3f);
+  e = TC_FMA(e, r, 0x1.3a37ap-2f);
+  return copysignf(TC_FMA(-power, TC_FMA(e, r, -r), 1.0f - power), x);
 }
 
 //= tc_erf_float64

@@ -1,5 +1,7 @@
 // What headers bring elsewhere.
 
+//= TC_INLINED
+#define TC_INLINED static inline
 //= int8_t
 typedef char int8_t;
 //= int16_t

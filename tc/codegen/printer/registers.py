@@ -8,8 +8,9 @@ are masked.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Final, assert_never
 
 from tc.codegen.index.shared_offsets import SharedOffsets
@@ -28,6 +29,8 @@ from tc.polyhedral.ir.loops import (
     Block,
     Buffer,
     Guard,
+    IndexLiteral,
+    Instance,
     Leaf,
     Loop,
     LoopKind,
@@ -97,6 +100,8 @@ class RegisterPrinter:
                 )
             case Loop(kind=LoopKind.REGISTER) if (turned := self._turned_rows(tree, scope, known)) is not None:
                 return turned
+            case Loop(kind=LoopKind.REGISTER) if not known and not repeated and self._needs_array(tree, scope):
+                return self._rows_through_array(tree, scope)
             case Loop(kind=LoopKind.REGISTER):
                 return one_after_another(
                     iterations(tree, known),
@@ -186,10 +191,45 @@ class RegisterPrinter:
         changed = [statement.row()] if statement.body.target == tile.buffer.name else []
         return stored + printed + together(tile.from_array(row, vector) for row in changed for vector in vectors)
 
+    def _needs_array(self, loop: Loop, scope: Scope) -> bool:
+        """Whether loops over rows and lanes hold nothing but a statement that vectors cannot express."""
+        nest = _rows_and_lanes(loop)
+        if nest is None or not self.touches(loop) or (self._outer is not None and self._outer.touches(loop)):
+            return False
+        known = next(_places_in(nest[:-1]))
+        statement = self._statement(nest[-1], scope, known)
+        try:
+            for vector in self._used(nest[-1], known):
+                statement.print(vector)
+        except NotVectorsError:
+            return True
+        return False
+
+    def _rows_through_array(self, loop: Loop, scope: Scope) -> Printed:
+        """What vectors cannot express, for all rows in memory: a loop over them is one text for the compiler."""
+        *rows, lanes = _rows_and_lanes(loop) or ()
+        self._uses_array = True
+        read, changed = dict[tuple[int, Vector], None](), dict[tuple[int, Vector], None]()
+        for known in _places_in(rows):
+            statement, vectors = self._statement(lanes, scope, known), self._used(lanes, known)
+            if statement.body.target == self._tile.buffer.name:
+                self._require_lanes(len(iterations(lanes, known)))
+                if statement.reads_lanes_of_tile() and self._tile.has_room(vectors):
+                    vectors = [replace(vector, used=vector.width) for vector in vectors]
+                changed |= dict.fromkeys((statement.row(), vector) for vector in vectors)
+            read |= dict.fromkeys(product(statement.rows_read(), vectors))
+            count = vectors[-1].first + vectors[-1].used
+        printed = self._trees.tree(_with_lanes(loop, count), spelled(scope, {}))
+        stored = together(self._tile.to_array(*own) for own in read)
+        return stored + printed + together(self._tile.from_array(*own) for own in changed)
+
+    def _statement(self, lanes: Loop, scope: Scope, known: Mapping[str, int]) -> VectorStatement:
+        instance, inside = lanes_in_use(lanes)
+        return VectorStatement(self._context, self._tile, lanes, instance, scope, known, inside=inside)
+
     def rows_in_array(self, loop: Loop, scope: Scope, known: Mapping[str, int]) -> Printed:
         """Brings the rows that a loop over lanes reads to the array; NotVectorsError where it changes the tile."""
-        instance, _ = lanes_in_use(loop)
-        statement = VectorStatement(self._context, self._tile, loop, instance, scope, known)
+        statement = self._statement(loop, scope, known)
         if statement.body.target == self._tile.buffer.name:
             raise NotVectorsError("rows that another tile changes")
         self._uses_array = True
@@ -220,6 +260,36 @@ class RegisterPrinter:
     def touches(self, tree: LoopTree) -> bool:
         """Whether an instance inside accesses the tile."""
         return _touches(tree, self._tile.buffer.name, self._context.bodies)
+
+
+def _rows_and_lanes(loop: Loop) -> tuple[Loop, ...] | None:
+    """Loops over rows, with one over lanes inside that holds one statement, and nothing else; None for others."""
+    match loop:
+        case Loop(kind=LoopKind.REGISTER, body=Loop() as inner):
+            found = _rows_and_lanes(inner)
+            return None if found is None else (loop, *found)
+        case Loop(kind=LoopKind.VECTOR, step=1, body=Instance()):
+            return (loop,)
+        case _:
+            return None
+
+
+def _with_lanes(loop: Loop, lanes: int) -> Loop:
+    """The loops of ``_rows_and_lanes`` with so many lanes."""
+    if loop.kind is LoopKind.VECTOR:
+        return replace(loop, upper=IndexLiteral(iterations(loop, {})[0] + lanes - 1))
+    assert isinstance(loop.body, Loop)
+    return replace(loop, body=_with_lanes(loop.body, lanes))
+
+
+def _places_in(rows: Sequence[Loop], known: Mapping[str, int] | None = None) -> Iterator[Mapping[str, int]]:
+    """The values of the iterators of loops inside each other, in order."""
+    known = known or {}
+    if not rows:
+        yield known
+        return
+    for value in iterations(rows[0], known):
+        yield from _places_in(rows[1:], {**known, rows[0].iterator: value})
 
 
 def _prefetches_first(body: LoopTree) -> tuple[Block, LoopTree]:

@@ -88,6 +88,10 @@ class Tile:
             raise NotVectorsError("more lanes than a row has")
         return [replace(v, used=min(v.used, lanes - v.first)) for v in self.vectors if v.first < lanes]
 
+    def has_room(self, vectors: Sequence[Vector]) -> bool:
+        """Whether rows of the array have all lanes of some vectors of a row, in use or not."""
+        return vectors[-1].first + vectors[-1].width <= self._lanes
+
     # --- text
 
     def from_array(self, row: int, vector: Vector) -> Printed:

@@ -133,6 +133,10 @@ class VectorStatement:
     def _is_tile(self, read: Read) -> bool:
         return read.tensor == self._tile.buffer.name
 
+    def reads_lanes_of_tile(self) -> bool:
+        """Whether all that differs from lane to lane is in the tile: further lanes may be computed, too."""
+        return not any(self._varies(read) for read in reads_in(self.body.value) if not self._is_tile(read))
+
     def row(self) -> int:
         """The row that the statement touches."""
         if self.body.target == self._tile.buffer.name:

@@ -6,6 +6,7 @@
 //   S2: shared2_S(shared2_S_0) += shared1_E(shared1_Er0_0, shared1_Er0_1)
 //   S3: O(i, j) = shared1_E(shared1_Er0_0, shared1_Er0_1) / shared2_S(shared2_Sr1_0)
 
+#define TC_INLINED static inline
 typedef int int32_t;
 typedef uint uint32_t;
 #define fmaf fma
@@ -34,31 +35,31 @@ TC_FLOATING_EXTREMES(float32, float)
 
 // The lesser of two numbers that are not negative, compared as integers: of two floating comparisons in a row compilers
 // make branches, whose parts they then compute all.  The cap of NaN is a number.
-static inline float tc_capped(float x, float most) {
+TC_INLINED float tc_capped(float x, float most) {
   union { float f; int32_t i; } r = {.f = x}, limit = {.f = most};
   r.i = r.i < limit.i ? r.i : limit.i;
   return r.f;
 }
 // 2^(n - 127) for the nine last bits n of a float or an integer; those before them are shifted out.
-static inline float tc_power_of_two(uint32_t n) {
+TC_INLINED float tc_power_of_two(uint32_t n) {
   union { uint32_t u; float f; } r = {.u = n << 23};
   return r.f;
 }
 #define TC_LOG2_E 0x1.715476p+0f
 #define TC_SHIFT 0x1.8p23f  // added to a number, it moves the nearest integer to the last bits
+// (e^r - 1 - r) / r^2 for the fraction r of an exponent.
+TC_INLINED float tc_exp_rest(float r) {
+  const float square = r * r, low = TC_FMA(0x1.55548cp-3f, r, 0x1.fffffcp-2f);
+  const float high = TC_FMA(0x1.6ab89ep-10f, square, TC_FMA(0x1.123d7p-7f, r, 0x1.55585ap-5f));
+  return TC_FMA(high, square, low);
+}
 // e^x / 2^n; n is the integer nearest to x log2(e).
-static inline float tc_exp_fraction(float x, float n) {
+TC_INLINED float tc_exp_fraction(float x, float n) {
   const float r = TC_FMA(n, -0x1.7f7d1cp-20f, TC_FMA(n, -0x1.62e4p-1f, x));
-  float p = 0x1.6ab89ep-10f;
-  p = TC_FMA(p, r, 0x1.123d7p-7f);
-  p = TC_FMA(p, r, 0x1.55585ap-5f);
-  p = TC_FMA(p, r, 0x1.55548cp-3f);
-  p = TC_FMA(p, r, 0x1.fffffcp-2f);
-  p = TC_FMA(p, r, 1.0f);
-  return TC_FMA(p, r, 1.0f);
+  return TC_FMA(tc_exp_rest(r), r * r, 1.0f + r);
 }
 
-static inline float tc_exp_float32(float x) {
+TC_INLINED float tc_exp_float32(float x) {
   x = x < -104.0f ? -104.0f : x;
   // Far beyond the greatest x with a finite result, n stays 140, and the fraction grows to infinity.
   const float shift = TC_SHIFT + 254.0f;
