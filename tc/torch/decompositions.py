@@ -15,8 +15,10 @@ from tc.torch import bags, transformers
 aten: Final = torch.ops.aten
 
 # What rules take whole: products, which would be sums of what is computed apart; attention, whose gradient needs what
-# its decomposition does not give; what moves elements by affine rules, which would become tensors of indices.
+# its decomposition does not give; what moves elements by affine rules, which would become tensors of indices; Mish, for
+# which one exponential suffices.
 WHOLE: Final = (
+    aten.mish.default,
     aten.mv.default,
     aten.dot.default,
     aten.baddbmm.default,

@@ -21,6 +21,13 @@ def test_rounding() -> None:
     }
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_mish_takes_one_exponential(dtype: torch.dtype) -> None:
+    x = torch.cat([ODD, torch.linspace(-120, 40, 333)]).to(dtype)
+    agrees(torch.nn.functional.mish, x, kernels=True, rtol=1e-2 if dtype is torch.bfloat16 else 2e-6, atol=1e-37)
+    agrees(torch.nn.functional.mish, torch.linspace(-9, 9, 33).to(torch.float64).requires_grad_())
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int32])
 def test_quotients_that_are_rounded_down(dtype: torch.dtype) -> None:
     x, y = (torch.arange(-12, 13) / 4).to(dtype), torch.tensor([[-2.0], [3.0], [0.5], [-0.75]]).mul(4).to(dtype)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from tc.base.errors import GraphError
 from tc.base.frozen import frozen
@@ -11,6 +12,11 @@ from tc.graph.ir.builder import Builder
 from tc.graph.ir.sizes import Dimension, Shape, shape_text
 from tc.graph.ir.values import Value
 from tc.graph.operators.texts import LETTERS, access, definition, iterators, parameter, sizes
+
+# x tanh(log(1 + e)) for e = e^x: tanh(log(1 + e)) is n / (n + 2) for n = (1 + e)^2 - 1, and 1 from x = 20 on in every
+# type.  Misra, *Mish: A self regularized non-monotonic activation function* (arXiv 1908.08681).
+_MISH_POWER: Final = "exp(min({0}, 20)) * (exp(min({0}, 20)) + 2)"
+MISH: Final = f"{{0}} * ({_MISH_POWER} / ({_MISH_POWER} + 2))"
 
 
 def broadcast_shape(shapes: Sequence[Shape], what: str) -> Shape:

@@ -9,7 +9,7 @@ import torch
 
 from tc.base.types import ScalarType, computation_type
 from tc.graph.ir.values import Value
-from tc.graph.operators.pointwise import cast, pointwise
+from tc.graph.operators.pointwise import MISH, cast, pointwise
 from tc.graph.operators.texts import literal
 from tc.torch.aten.views import converted
 from tc.torch.fx.operation import Operation, Rule, Rules, UnclaimedError
@@ -266,6 +266,7 @@ _UNARY: Final[dict[str, str]] = {
     "reciprocal": "1 / {0}",
     "sigmoid": "1 / (1 + exp(-{0}))",
     "relu": "{0} < 0 ? 0 : {0}",
+    "mish": MISH,
     "square": "{0} * {0}",
     "frac": "{0} - trunc({0})",
 }

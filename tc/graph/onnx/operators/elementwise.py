@@ -9,7 +9,7 @@ from typing import Final
 from tc.base.types import ScalarType
 from tc.graph.ir.values import Value
 from tc.graph.onnx.operation import Operation, Rule
-from tc.graph.operators.pointwise import cast, pointwise
+from tc.graph.operators.pointwise import MISH, cast, pointwise
 from tc.graph.operators.texts import literal
 
 
@@ -211,7 +211,7 @@ RULES: Final[dict[str, Rule]] = {
     "Max": _many("max({0}, {1})"),
     "Mean": _many("{0} + {1}", "({0}) / {n}"),
     "Min": _many("min({0}, {1})"),
-    "Mish": _unary("{0} * tanh(max({0}, 0) + log1p(exp(-abs({0}))))"),
+    "Mish": _unary(MISH),
     "Mod": _modulo,
     "Mul": _binary("{0} * {1}"),
     "Neg": _unary("-{0}"),
