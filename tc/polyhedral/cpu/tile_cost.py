@@ -344,7 +344,7 @@ class TileCosts:
     def _slides(self, sizes: Mapping[str, int], lane: str) -> bool:
         """Whether the next step of the reduction reads what another row reads in this one, as windows do."""
         return any(
-            steps[row] not in (None, 0) and steps[row] == steps[step]
+            steps[row] not in (None, 0) and abs(steps[row] or 0) == abs(steps[step] or 0)
             for steps in self.read_strides
             for row, size in sizes.items()
             if row != lane and size > 1
