@@ -282,10 +282,13 @@ TC_CHOOSES(float32, 16) TC_CHOOSES(float64, 8)
 
 //= tc_between_* tc_load_between_* < tc_lanes_* tc_float32x* tc_float64x*
 // The lanes of `new` from first to last, and the others of `old`; and these lanes from memory, where nothing else is read.
+#define TC_NUMBERS_2 0, 1
+#define TC_NUMBERS_4 TC_NUMBERS_2, 2, 3
+#define TC_NUMBERS_8 TC_NUMBERS_4, 4, 5, 6, 7
+#define TC_NUMBERS_16 TC_NUMBERS_8, 8, 9, 10, 11, 12, 13, 14, 15
 #define TC_BETWEEN(name, type, integer, count)                                                                        \
   static inline tc_lanes_##name##x##count tc_inside_##name##x##count(int64_t first, int64_t last) {                   \
-    tc_lanes_##name##x##count lane;                                                                                   \
-    for (int i = 0; i < count; i++) lane[i] = i;                                                                      \
+    const tc_lanes_##name##x##count lane = {TC_NUMBERS_##count};                                                      \
     const integer from = (integer)(first < 0 ? 0 : first), to = (integer)(last < count ? last : count);               \
     return (lane >= from) & (lane <= to);                                                                             \
   }                                                                                                                   \

@@ -8,19 +8,18 @@ multiplication*, 2008).  The constants were fitted to times of single products o
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import islpy as isl
 
 from tc.base.frozen import frozen
-from tc.language.program.affine_form import affine_form
-from tc.language.program.program import Expression, IteratorReference, Read, iterators_in
 from tc.language.program.specialization import Layout
 from tc.polyhedral.analysis.pack import can_pack, worth_packing
 from tc.polyhedral.analysis.reads import ranging_iterators, value_reads
 from tc.polyhedral.analysis.strides import greatest_stride
 from tc.polyhedral.cpu.borders import Conditions, conditions_of
+from tc.polyhedral.cpu.windows import in_windows, skipping, window_lines
 from tc.polyhedral.ir.loops import LINE_BYTES
 from tc.polyhedral.ir.scop import ScopStatement
 from tc.targets.machine import VectorUnit
@@ -48,6 +47,8 @@ _TRANSPOSE: Final = 0.5  # the same where rows of the tile lie side by side in m
 _ALIASED: Final = 2.0  # likewise, if lanes lie so far apart that they meet in a few sets of the cache
 _CUT: Final = 16.0  # likewise, if lanes all meet in one set, of rows that no half of a line holds whole
 _ALONE: Final = 28.0  # one element that nothing copies, if lanes meet in sets of the cache that do not hold them
+_PART: Final = 10.0  # one lane of rows side by side of which the last square of four is not full
+_REFETCHED: Final = 8.0  # a line of a window, where all windows of a reduction meet in a set of the cache
 _ACROSS: Final = 1.03  # a tile whose lanes lie across memory, against one of the same cost whose lanes do not
 _PAGE: Final = 4096  # bytes: so far
 _HALF_LINE: Final = LINE_BYTES // 2
@@ -175,7 +176,7 @@ class TileCosts:
             return None
         reads = [self._read(position, lane, sizes) for position in positions]
         across = self.target_strides[lane] != 1
-        stores = rows * lanes * self._scattered(lane, sizes) if across else float(rows * vectors)
+        stores = self._stored_across(lane, sizes) if across else float(rows * vectors)
         if panels:
             stores *= 2 * -(-self.steps // STEPS) - 1  # loaded and stored again for every piece of the reduction
         step = self._step(lane, sizes, reads) * (_IN_PIECES if panels else 1.0) * (_ACROSS if across else 1.0)
@@ -214,6 +215,7 @@ class TileCosts:
             streamed = _STREAMED if self.steps * sizes[lane] * self.itemsize > 2 * FIRST_CACHE else 0.0
             fetched = streamed + self._fetched(lane, sizes)
         waiting = pressed + fetched + sum(read.cycles for read in reads)
+        waiting += _REFETCHED * self._refetched(lane, sizes)
         return max(arithmetic, _LATENCY, _LINE * self._lines(lane, sizes)) + _STEP + waiting
 
     def _lines(self, lane: str, sizes: Mapping[str, int]) -> float:
@@ -227,6 +229,17 @@ class TileCosts:
             if steps[lane] == 1 or (steps[lane] != 0 and self.packable[position]):
                 read += sizes[lane] * self.itemsize * math.prod(size for name, size in rows.items() if steps[name] != 0)
         return read / LINE_BYTES if rows and self.steps * read >= FIRST_CACHE else 0.0
+
+    def _refetched(self, lane: str, sizes: Mapping[str, int]) -> float:
+        """The lines in a step of what all lanes read in windows, where each window evicts the one before."""
+        found = 0.0
+        for steps in self.read_strides:
+            own = [(abs(steps[name] or 0), self.extents[name]) for name in self.reduced]
+            apart, count = max(own)
+            if steps[lane] == 0 and apart * self.itemsize % _PAGE == 0 and count > _WAYS:
+                tile = [(abs(steps[name] or 0), size) for name, size in sizes.items()]
+                found += window_lines(own, tile, LINE_BYTES // self.itemsize)
+        return found
 
     def _read(self, position: int, lane: str, sizes: Mapping[str, int]) -> _Read:
         steps = self.read_strides[position]
@@ -277,6 +290,13 @@ class TileCosts:
         """Cycles for what other statements read and write across memory beside one result: nothing transposes that."""
         count = self.across.get(lane, 0)
         return count * (_ALONE if self._meet(self.target_strides[lane], lanes * (count + 1)) else _SCATTER)
+
+    def _stored_across(self, lane: str, sizes: Mapping[str, int]) -> float:
+        """Cycles for the results of a tile whose lanes lie across memory, turned in squares of four and more."""
+        rows = math.prod(size for name, size in sizes.items() if name != lane)
+        beside = max((size for name, size in sizes.items() if self.target_strides[name] == 1), default=1)
+        parts = _PART * rows / beside if beside > 4 and beside % 4 else 0.0
+        return sizes[lane] * (rows * self._scattered(lane, sizes) + parts)
 
     def _scattered(self, lane: str, sizes: Mapping[str, int]) -> float:
         """Cycles for one result, where the lanes of a tile lie across memory."""
@@ -361,12 +381,6 @@ def _tiles(extent: int, size: int, beyond: float) -> float:
     return full + (rest / size + beyond if rest else 0.0)
 
 
-def _windows(read: Read, reduced: frozenset[str]) -> frozenset[str]:
-    """The iterators that are in a subscript of a read together with one of the reduction."""
-    found = (frozenset(iterators_in((subscript,))) for subscript in read.subscripts)
-    return frozenset[str]().union(*(own for own in found if own & reduced)) - reduced
-
-
 def _are_far(strides: Iterable[int]) -> bool:
     """Whether rows lie so far apart that nothing is fetched ahead for all of them."""
     return any(abs(stride) > _FAR for stride in strides)
@@ -418,20 +432,12 @@ def tile_costs(
             packs and can_pack(statement, position) and read.tensor not in written
             for position, read in enumerate(reads)
         ),
-        windows=tuple(_windows(read, frozenset(reduced)) for read in reads),
+        windows=tuple(in_windows(read, frozenset(reduced)) for read in reads),
         independent=tuple(name for name in names if steps[name] != 0 and least[name] == 0 and name not in ranging),
         reduced=reduced,
         shared=shared,
         conditions=conditions_of(domain, names),
         across=across or {},
-        gaps=tuple(frozenset(_skipping(read.subscripts)) for read in reads),
-        spread=frozenset(_skipping(body.subscripts)),
+        gaps=tuple(frozenset(skipping(read.subscripts)) for read in reads),
+        spread=frozenset(skipping(body.subscripts)),
     )
-
-
-def _skipping(subscripts: Iterable[Expression]) -> Iterator[str]:
-    """The iterators that have another factor than 1 or -1 in a subscript."""
-    for subscript in subscripts:
-        for term, factor in affine_form(subscript).factors.items():
-            if isinstance(term, IteratorReference) and abs(factor) > 1:
-                yield term.name

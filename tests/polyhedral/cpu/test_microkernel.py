@@ -13,7 +13,7 @@ import pytest
 from tc.language.isl.session import isl_context
 from tc.language.program.program import Read, iterators_in, walk
 from tc.polyhedral.cpu.microkernel import MicroKernel, Surroundings, choose_microkernel
-from tc.polyhedral.cpu.tile_cost import vector_widths
+from tc.polyhedral.cpu.tile_cost import tile_costs, vector_widths
 from tc.polyhedral.ir.scop import Scop, ScopStatement, build_scop, layouts_of
 from tc.targets.machine import VectorUnit
 from tests.polyhedral.support import MATMUL, TRANSPOSED, specialized
@@ -186,6 +186,36 @@ def test_a_remainder_of_rows_is_taken_where_nothing_else_runs_in_the_loops() -> 
 
         assert 256 % most_rows(shared=False) != 0
         assert 256 % most_rows(shared=True) == 0
+
+
+def test_windows_that_slide_backwards_leave_registers_for_what_several_steps_read() -> None:
+    text = """def slid(float(N,C,H,W) X, float(C,F,3,7) K) -> (Y) {
+        Y(n,f,h,w) +=! X(n,c,h+1-i,w+3-j) * K(c,f,i,j) where h in 0:H, w in 0:W, h+1-i in 0:H, w+3-j in 0:W
+    }"""
+    with isl_context() as context:
+        scop = build_scop(specialized(text, ((8, 32, 64, 64), (32, 32, 3, 7))), context)
+        costs = tile_costs(reduction(scop), layouts_of(scop), UNITS[0], packs=True, chunks={}, written=frozenset())
+    # Two vectors of filters: 12 rows would take 24 of 32 registers, and 2 for operands.
+    assert costs.tile("f", {"f": 32, "w": 12}) is None
+    assert costs.tile("f", {"f": 32, "w": 10}) is not None
+    assert costs.tile("f", {"f": 32, "n": 8}) is not None
+
+
+def test_rows_beside_each_other_are_turned_in_whole_squares() -> None:
+    """Of 130 columns, 13 times 10 have no remainder, but squares of four hold only 8 of the 10."""
+    text = "def conv(float(N,C,H,W) X, float(F,C,3,3) K) -> (Y) { Y(n,f,h,w) +=! X(n,c,h+i,w+j) * K(f,c,i,j) }"
+    tile = found(text, ((8, 32, 66, 132), (32, 32, 3, 3)), UNITS[0])
+    assert tile.lane == "f"
+    assert tile.sizes.get("w", 1) % 4 == 0
+
+
+def test_windows_of_channels_a_page_apart_have_few_lines() -> None:
+    """Where all 16 channels of a window meet in a set of the cache, rows of a tile lie in long runs."""
+    text = """def slid(float(N,C,D,H,W) X, float(C,F,3,3,3) K) -> (Y) {
+        Y(n,f,d,h,w) +=! X(n,c,d-l,h-i,w-j) * K(c,f,l,i,j)
+            where d in 0:D+2, h in 0:H+2, w in 0:W+2, d-l in 0:D, h-i in 0:H, w-j in 0:W
+    }"""
+    assert found(text, ((4, 16, 32, 32, 32), (16, 16, 3, 3, 3)), UNITS[0]).sizes["w"] >= 8
 
 
 def test_of_tiles_that_cost_the_same_one_leaves_no_remainder() -> None:
