@@ -15,6 +15,8 @@ import tc
 from benchmarks.problems.case import Case
 from benchmarks.reporting.compilation import COLUMNS, in_columns
 from tc.artifact.resources import Resources
+from tc.prediction.machine_code import MachineLoop
+from tc.prediction.prediction import Prediction
 from tc.targets.options import Options
 
 # Loads the compilers, which would otherwise count for the first case.
@@ -23,12 +25,18 @@ _FIRST: Final = "def first(float(N) x) -> (y) { y(i) = 2.0 * x(i) }"
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A case; ``milliseconds``: of every column, and from the text to the binary, part of which is at the same time."""
+    """A case; ``milliseconds``: of every column, and from the text to the binary, part of which is at the same time.
+
+    ``predicted``: the time of a call on the usual GPU of the target, None for other targets.  ``loops``: of the machine
+    code of each kernel there, the one with most arithmetic.
+    """
 
     case: str
     milliseconds: dict[str, float]
     total: float
     resources: Resources
+    predicted: Prediction | None
+    loops: tuple[MachineLoop | None, ...]
 
 
 def compile_cases(cases: Iterable[Case], target: str, options: Options | None) -> Iterator[Compiled]:
@@ -40,7 +48,8 @@ def compile_cases(cases: Iterable[Case], target: str, options: Options | None) -
         kernel = tc.define(text).single().compile(*shapes, target=target, options=options)
         total = 1e3 * (time.perf_counter() - started)
         seconds = in_columns({stage.name: stage.seconds for stage in kernel.stages})
-        yield Compiled(case.name, {title: 1e3 * value for title, value in seconds.items()}, total, kernel.resources)
+        times = {title: 1e3 * value for title, value in seconds.items()}
+        yield Compiled(case.name, times, total, kernel.resources, kernel.predicted, kernel.hot_loops)
 
 
 HEADER: Final = f"{'ms':20}" + "".join(f"{title:>10}" for title in (*COLUMNS, "in all")) + "  grid, block, registers"
@@ -54,7 +63,9 @@ def line(compiled: Compiled) -> str:
         f"{grid.shared} B shared, {grid.occupancy:.0%}"
         for grid in compiled.resources.grids
     )
-    return f"{compiled.case:20}{times}  {'; '.join(grids)}".rstrip()
+    took = f"{compiled.case:20}{times}  {'; '.join(grids)}".rstrip()
+    told = [str(part) for part in (compiled.predicted, *compiled.loops) if part is not None]
+    return "\n".join((took, *(f"{'':20}  {text}" for text in told)))
 
 
 def _sizes(sizes: tuple[int, ...]) -> str:

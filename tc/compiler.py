@@ -25,6 +25,7 @@ from tc.codegen.text.functions import ABSENT_IN_OPENCL
 from tc.language.program.program import Call, walk
 from tc.language.program.specialization import Specialization
 from tc.polyhedral.attempts import Attempt
+from tc.polyhedral.gpu.cost.count_kernels import count_kernels
 from tc.polyhedral.ir.loops import Buffer, LoopProgram, barriers
 from tc.polyhedral.pipeline import MappedProgram, Prepared
 from tc.runtime.cuda.nvrtc import check_architecture, compiling_cuda, nvrtc_flags
@@ -176,6 +177,7 @@ def _built(
         compilation = printed.proven()
         if meanwhile is not None:
             meanwhile()
+        counts = count_kernels(compilation.mapped.loops) if isinstance(target, CudaTarget) else ()
         binary, seconds = _timed(finished)
     executable = Executable(
         convention=compilation.convention(interface),
@@ -188,6 +190,7 @@ def _built(
         schedule=compilation.schedule,
         proof=compilation.proof,
         binary=binary,
+        counts=counts,
     )
     stage = Stage("compile", seconds, " ".join(toolchain.flags))
     return Built(compilation, executable, (*compilation.stages, stage))

@@ -42,6 +42,8 @@ ROOMS = {
     "grammar.syntax": room("base"),
     "language.program": room("base grammar.syntax"),
     "targets": room("base"),
+    # What kernels ask of a GPU, as data, and the time that follows: artifacts keep the first.
+    "prediction": room("base targets"),
     "language.isl": room("base grammar.syntax language.program", "islpy"),
     "language.algebra": room("base grammar.syntax language.program language.isl", "islpy"),
     "grammar": room("base grammar.syntax", "lark"),
@@ -85,7 +87,8 @@ ROOMS = {
     "runtime.opencl": room("base runtime.host", "numpy pyopencl"),
     "runtime": room("base targets runtime.host runtime.cuda runtime.opencl"),
     "artifact": room(
-        "base language.program language.text language.lower targets runtime.host runtime.cuda runtime.opencl runtime",
+        "base prediction language.program language.text language.lower targets runtime.host runtime.cuda "
+        "runtime.opencl runtime",
     ),
     # Kernels as sources that programs without Python compile: of a cache (commands.export), of a model (graph.export).
     "export": room("base language.program targets runtime.host runtime.cuda runtime.opencl runtime artifact"),
@@ -144,6 +147,12 @@ ROOMS = {
         "polyhedral.analysis codegen.index polyhedral.cpu polyhedral.execution "
         "polyhedral.generate polyhedral.proof polyhedral.proof.printed",
     ),
+    # Predictions: what printers unroll, compilers do.
+    "polyhedral.gpu.cost": room(
+        "base grammar.syntax language.program language.isl polyhedral.ir polyhedral.analysis "
+        "polyhedral.execution polyhedral.generate codegen.index codegen.printer prediction",
+        "numpy",
+    ),
     "polyhedral.gpu.barriers": room("language.isl polyhedral.ir polyhedral.analysis", "islpy"),
     "polyhedral.gpu.feasibility": room(
         "base targets polyhedral.ir polyhedral.execution polyhedral.generate",
@@ -172,7 +181,7 @@ ROOMS = {
         "islpy",
     ),
     "compiler": room(
-        "base language.program targets runtime.host runtime.cuda runtime.opencl runtime artifact "
+        "polyhedral.gpu.cost base language.program targets runtime.host runtime.cuda runtime.opencl runtime artifact "
         "polyhedral.ir codegen.text codegen.printer polyhedral",
     ),
     "runtime.frameworks": room(
@@ -180,7 +189,7 @@ ROOMS = {
         "cupy jax ml_dtypes numpy pycuda torch",
     ),
     "dispatch": room(
-        "base language.program targets runtime.host runtime.views runtime.cuda runtime.opencl runtime "
+        "prediction base language.program targets runtime.host runtime.views runtime.cuda runtime.opencl runtime "
         "artifact compiler runtime.frameworks",
         "numpy",
     ),
@@ -208,8 +217,9 @@ ROOMS = {
     ),
     "tuner.cluster": room("base targets runtime.host runtime store tuner.trial tuner.session", "distributed"),
     "api": room(
-        "base grammar.syntax language.program grammar language.text language.lower gradient graph.ir cache.content "
-        "targets runtime.host runtime.views runtime.cuda runtime.opencl runtime artifact polyhedral.schedule "
+        "base prediction grammar.syntax language.program grammar language.text language.lower gradient graph.ir "
+        "cache.content polyhedral.gpu.cost targets runtime.host runtime.views runtime.cuda runtime.opencl runtime "
+        "artifact polyhedral.schedule "
         "polyhedral compiler runtime.frameworks dispatch reference store tuner.trial tuner.space "
         "tuner.session tuner.cluster",
         "numpy torch",

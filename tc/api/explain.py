@@ -11,13 +11,16 @@ from tc.base.stage import Stage
 from tc.compiler import Compilation
 from tc.language.program.specialization import Layout, Specialization
 from tc.language.text.print_program import program_text
+from tc.polyhedral.gpu.cost.count_kernels import count_kernels
+from tc.prediction.predict import predict
+from tc.targets.devices import DEVICES, USUAL
 from tc.targets.options import Options
-from tc.targets.target import Target
+from tc.targets.target import CudaTarget, Target
 
 
 def explain_kernel(compilation: Compilation, stages: tuple[Stage, ...], decision: str) -> str:
-    """Sections: definition, target, decisions, buffers, schedule before and after, its steps, kernels, sums, proof,
-    times, cache, and source.
+    """Sections: definition, target, decisions, buffers, schedule before and after, its steps, kernels, their
+    predicted time, sums, proof, times, cache, and source.
 
     ``decision``: what the cache has for such a call.
     """
@@ -64,6 +67,7 @@ def _sections(compilation: Compilation, stages: tuple[Stage, ...], decision: str
     yield "schedule, mapped", compilation.schedule
     yield "steps", compilation.steps
     yield "kernels", _stage(stages, "kernels")
+    yield "prediction", _prediction(compilation)
     yield "sums", _stage(stages, "sums")
     yield "proof", str(compilation.proof)
     yield "times", "\n".join(f"{stage.seconds * 1e3:9.2f} ms  {stage.name}" for stage in stages)
@@ -74,6 +78,14 @@ def _sections(compilation: Compilation, stages: tuple[Stage, ...], decision: str
 def _stage(stages: tuple[Stage, ...], name: str) -> str:
     found = [stage for stage in stages if stage.name == name]
     return found[0].text if found else ""
+
+
+def _prediction(compilation: Compilation) -> str:
+    """The time on the usual GPU of the architecture, with registers as they are estimated."""
+    target = compilation.target
+    if not isinstance(target, CudaTarget) or target.architecture not in USUAL:
+        return ""
+    return str(predict(count_kernels(compilation.mapped.loops), DEVICES[USUAL[target.architecture]]))
 
 
 def _target(target: Target, options: Options) -> str:

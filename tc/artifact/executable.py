@@ -16,6 +16,7 @@ from tc.base.frozen import frozen
 from tc.base.interface import Interface
 from tc.base.proof import Proof
 from tc.base.types import ScalarType
+from tc.prediction.counts import KernelCount
 from tc.runtime.host.binary import Binary
 from tc.runtime.host.libc import check_libc, required_libc
 from tc.runtime.host.pool import shared_pool
@@ -23,9 +24,12 @@ from tc.runtime.loaded_kernel import LoadedKernel, load_kernel
 from tc.targets.options import CpuOptions, Options
 from tc.targets.target import CudaTarget, OpenClTarget, Target, check_runs, processor
 
-if TYPE_CHECKING:  # their drivers are not everybody's
+if TYPE_CHECKING:  # their drivers are not everybody's, nor are predictions
+    from tc.prediction.machine_code import MachineLoop
+    from tc.prediction.prediction import Prediction
     from tc.runtime.cuda.cuda import CudaKernel
     from tc.runtime.opencl.opencl import OpenClKernel
+    from tc.targets.devices import Device
 
 
 @frozen
@@ -34,6 +38,7 @@ class Executable:
 
     ``asked``: the options that were asked for, ``options``: what the kernel is really made with, ``decisions``: where
     they differ, and why.  ``threads``: how many the default options were chosen for; 1 where the target runs grids.
+    ``counts``: what the kernels ask of an NVIDIA GPU, in the order in which they run; none where nothing is known.
     """
 
     convention: Convention
@@ -46,6 +51,7 @@ class Executable:
     schedule: str
     proof: Proof
     binary: Binary
+    counts: tuple[KernelCount, ...] = ()
 
     @property
     def most_threads(self) -> int:
@@ -56,6 +62,33 @@ class Executable:
     def resources(self) -> Resources:
         """What a call takes of the machine."""
         return resources_of(self.convention.memory, self.convention.grids, self.binary, self.target)
+
+    @property
+    def predicted(self) -> Prediction | None:
+        """The time of a call on the usual GPU of the architecture; None for other targets."""
+        from tc.targets.devices import DEVICES, USUAL
+
+        if not self.counts or not isinstance(self.target, CudaTarget):
+            return None
+        device = DEVICES.get(USUAL.get(self.target.architecture, ""))
+        return None if device is None else self.predicted_on(device)
+
+    def predicted_on(self, device: Device, *, cold: bool = True) -> Prediction:
+        """The time of a call on a device; ``cold``: whether its caches hold nothing that the call reads."""
+        from tc.prediction.predict import Use, predict
+
+        grids = self.resources.grids
+        return predict(self.counts, device, [Use(grid.registers) for grid in grids], cold=cold)
+
+    @property
+    def hot_loops(self) -> tuple[MachineLoop | None, ...]:
+        """The loop with most arithmetic in the machine code of each kernel of an NVIDIA GPU; None where it has none."""
+        from tc.prediction.machine_code import hot_loop
+
+        if not isinstance(self.target, CudaTarget):
+            return ()
+        code, architecture = self.binary.code, self.target.architecture
+        return tuple(hot_loop(code, grid.name, architecture) for grid in self.convention.grids)
 
     def renamed(self, interface: Interface) -> Executable:
         """The same for a definition that differs in names only; the source keeps its names."""

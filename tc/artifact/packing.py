@@ -16,14 +16,16 @@ from tc.base.frozen import frozen
 from tc.base.json_records import from_json as record_from_json
 from tc.base.json_records import to_json as record_to_json
 from tc.base.proof import Proof
+from tc.prediction.counts import KernelCount
 from tc.runtime.host.binary import Binary, KernelUse
 from tc.targets.options import CpuOptions, GpuOptions, Options
 from tc.targets.options_json import from_json, option_value, to_json, value_to_json
 from tc.targets.target import CpuTarget, parse_target
 
 # Descriptions have said what a kernel was really made with since the second one, in which dimensions of arguments sizes
-# are that stay open since the third one, and which kernels of a GPU are launched several times since the fourth one.
-_FORMAT: Final = 4
+# are that stay open since the third one, which kernels of a GPU are launched several times since the fourth one, and
+# what they ask of it since the fifth one.
+_FORMAT: Final = 5
 _PLACES: Final = 3
 
 
@@ -53,6 +55,7 @@ class _Description:
     format: int = 1
     options: dict[str, object] | None = None
     decisions: tuple[_Decided, ...] = ()
+    counts: tuple[KernelCount, ...] = ()
 
 
 def options_text(options: Options) -> str:
@@ -100,6 +103,7 @@ def describe(executable: Executable) -> str:
         format=_FORMAT,
         options=to_json(executable.options),
         decisions=tuple(map(_decided, executable.decisions)),
+        counts=executable.counts,
     )
     return json.dumps(record_to_json(description), separators=(",", ":"))
 
@@ -128,6 +132,7 @@ def assemble(description: str, options: str, source: str, code: bytes) -> Execut
         schedule=found.schedule,
         proof=found.proof,
         binary=Binary(code, found.kernels),
+        counts=found.counts,
     )
 
 

@@ -16,7 +16,8 @@ from typing import Final
 
 # The rooms that look at kernels from outside, run them, or are packages of their own.
 _ASIDE: Final = (
-    "api", "cache", "commands", "dispatch", "grammar", "reference", "store", "tuner", "__pycache__",
+    "api", "cache", "commands", "dispatch", "grammar", "prediction", "reference", "store", "tuner", "__pycache__",
+    "polyhedral/gpu/cost",
 )  # fmt: skip
 _SOURCES: Final = (".py", ".h", ".c", ".lark")
 # Of a node: where a name is read or written follows from what is around it, and the rest from comments and spelling.
@@ -30,7 +31,7 @@ def source_files(package: str, folder: Path) -> list[tuple[str, Path]]:
     found: list[tuple[str, Path]] = []
     for parent, folders, names in os.walk(folder):
         inside = Path(parent).relative_to(folder)
-        folders[:] = [name for name in folders if inside.parts or name not in _ASIDE]
+        folders[:] = [name for name in folders if (inside / name).as_posix() not in _ASIDE]
         found += [(f"{package}/{(inside / n).as_posix()}", Path(parent, n)) for n in names if n.endswith(_SOURCES)]
     return sorted(found)
 

@@ -31,6 +31,8 @@ from tc.targets.target import CudaTarget, Target
 
 if TYPE_CHECKING:  # kernels that come from the cache have no compiler in their process
     from tc.compiler import Compilation
+    from tc.prediction.machine_code import MachineLoop
+    from tc.prediction.prediction import Prediction
     from tc.runtime.cuda.cuda import CudaKernel
     from tc.runtime.opencl.opencl import OpenClKernel
 
@@ -112,6 +114,16 @@ class Kernel:
     def proof(self) -> Proof:
         """What was proven of the generated loops."""
         return self._executable.proof
+
+    @property
+    def predicted(self) -> Prediction | None:
+        """The time of a call on the usual GPU of the target's architecture, from its loops; None for other targets."""
+        return self._executable.predicted
+
+    @property
+    def hot_loops(self) -> tuple[MachineLoop | None, ...]:
+        """The loop with most arithmetic in the machine code of each kernel of an NVIDIA GPU; None where it has none."""
+        return self._executable.hot_loops
 
     @property
     def resources(self) -> Resources:

@@ -35,8 +35,10 @@ def test_a_line_for_every_case(capsys: pytest.CaptureFixture[str]) -> None:
 def test_what_a_gpu_gives_for_it(capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("cuda.bindings.nvrtc", reason="cuda-bindings is not installed")
     main(["compile", "--target", "cuda:sm_80", "--kernels", "tmm-128-32-256", "--with", TILED])
-    _, line = capsys.readouterr().out.splitlines()
+    _, line, predicted, loop = capsys.readouterr().out.splitlines()
     assert re.search(r"  \(4,2\) x \(16,8\), \d+, 0 B spilled, \d+ B shared, \d+%$", line)
+    assert re.search(r"^ +\d+ instructions, \d+% multiply-adds, \d+ shared reads, at least \d+ clocks of a warp$", loop)
+    assert re.search(r"^ +predicted \d+\.\d+ us on A100: \d+\.\d+ us: \w[\w -]+ \d+%, ", predicted)
 
 
 def test_every_pass_has_a_column() -> None:

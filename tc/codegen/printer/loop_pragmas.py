@@ -67,7 +67,7 @@ def loop_pragmas(context: Context, loop: Loop, scope: Scope, body: Facts) -> Pri
         case LoopKind.SEQUENTIAL if dialect.grids is not None and _is_left_over(loop, scope.ranges):
             return Printed([dialect.unroll.format(count=1)] if dialect.unroll else [])
         case LoopKind.SEQUENTIAL if dialect.grids is not None:
-            return _unrolled(context, loop, _repetitions(loop, scope.ranges))
+            return _unrolled(context, loop, repetitions(loop, scope.ranges))
         case LoopKind.SEQUENTIAL if goes_on(loop) and not _holds_loop(loop.body, LoopKind.SEQUENTIAL):
             return _unrolled(context, loop, _runs_at_once(loop.body))
         case LoopKind.SEQUENTIAL | LoopKind.PARALLEL | LoopKind.REGISTER | LoopKind.LAUNCH:
@@ -114,7 +114,7 @@ def _has_constant_bounds(loop: Loop) -> bool:
     return isinstance(loop.lower, IndexLiteral) and isinstance(loop.upper, IndexLiteral)
 
 
-def _repetitions(loop: Loop, ranges: Ranges) -> int:
+def repetitions(loop: Loop, ranges: Ranges) -> int:
     """The unroll factor of a loop around unrolled ones, which access private arrays."""
     trips = _trips(loop, ranges)
     inside = _unrolled_instances(loop.body, {**ranges, loop.iterator: iterator_range(loop, ranges)})
@@ -142,7 +142,7 @@ def _unrolled_instances(tree: LoopTree, ranges: Ranges) -> int | None:
             trips = _trips(tree, ranges)
             inside = _unrolled_instances(tree.body, {**ranges, tree.iterator: iterator_range(tree, ranges)})
             return None if trips is None or inside is None else trips * inside
-        case Loop(kind=LoopKind.SEQUENTIAL) if (trips := _trips(tree, ranges)) == _repetitions(tree, ranges) != 1:
+        case Loop(kind=LoopKind.SEQUENTIAL) if (trips := _trips(tree, ranges)) == repetitions(tree, ranges) != 1:
             inside = _unrolled_instances(tree.body, {**ranges, tree.iterator: iterator_range(tree, ranges)})
             return None if trips is None or inside is None else trips * inside
         case Loop() | Allocation() | Guard():

@@ -1,0 +1,224 @@
+"""Counts what one block of a kernel does, from its loops: how often warps run each leaf, and at which addresses."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field, replace
+from typing import Final, TypeAlias, assert_never
+
+import numpy as np
+
+from tc.base.frozen import frozen
+from tc.language.program.specialization import Layout
+from tc.polyhedral.gpu.cost.accesses import Access, price
+from tc.polyhedral.gpu.cost.changes import Changes, changes
+from tc.polyhedral.gpu.cost.lane_values import Array, value_of
+from tc.polyhedral.gpu.cost.operations import operations
+from tc.polyhedral.gpu.cost.sample_loops import Signature, total
+from tc.polyhedral.gpu.cost.scope import Around, Scope
+from tc.polyhedral.gpu.cost.tally import NOTHING, Tally, tally
+from tc.polyhedral.gpu.cost.touch import Arguments, Touching
+from tc.polyhedral.gpu.cost.unrolling import copies_of, depth_of, holds_barrier
+from tc.polyhedral.ir.loops import (
+    Allocation,
+    Barrier,
+    Block,
+    Copy,
+    Guard,
+    Instance,
+    Loop,
+    LoopKind,
+    LoopTree,
+    Prefetch,
+    StatementBody,
+    variables,
+)
+
+# A loop counts, compares and branches.
+_ITERATION: Final = tally(alu=2, control=1)
+# What is decided again in each iteration.
+_CONDITION: Final = tally(alu=1, control=0.5)
+_BARRIER: Final = tally(control=2)
+# A shuffle takes as long as so many operations that wait for one another.
+_SHUFFLE: Final = 6
+# A butterfly over the lanes of a warp: a shuffle and an operation for each halving.
+_HALVINGS: Final = 5
+
+# What code asks for, and its accesses that may still be one with others.
+Found: TypeAlias = tuple[Tally, tuple[Access, ...]]
+
+
+@frozen
+class BlockCounter:
+    """``block``, ``thread``: the coordinates along the loops over them, outermost first: of the block, of all threads.
+
+    ``stages``: whether copies are asynchronous anywhere in the kernel.
+    """
+
+    bodies: Mapping[str, StatementBody]
+    layouts: Mapping[str, Layout]
+    touching: Touching
+    block: tuple[int, ...]
+    thread: tuple[Array, ...]
+    changing: dict[Loop, Changes] = field(default_factory=dict, compare=False, repr=False)
+
+    def demand(self, nest: LoopTree, scope: Scope) -> Tally:
+        """What the block asks for."""
+        found, left = self._tree(nest, scope)
+        return found + price(left)
+
+    def _tree(self, tree: LoopTree, scope: Scope) -> Found:
+        if not scope.runs:
+            return NOTHING, ()
+        match tree:
+            case Block(children):
+                return self._sequence(children, scope)
+            case Guard():
+                return self._guard(tree, scope)
+            case Loop(kind=LoopKind.BLOCK | LoopKind.THREAD):
+                return self._mapped(tree, scope)
+            case Loop(kind=LoopKind.LANES):
+                return _lanes(tree, scope)
+            case Loop():
+                return self._loop(tree, scope)
+            case Allocation(_, body):
+                return self._tree(body, scope)
+            case Barrier():
+                waits = 0.0 if tree.pending is None else 1 / (tree.pending + 1)
+                return _BARRIER * (scope.warps) + tally(barriers=1, copy_waits=waits), ()
+            case Instance():
+                return self._instance(tree, scope)
+            case Prefetch():
+                return NOTHING, ()
+            case _:
+                assert_never(tree)
+
+    def _guard(self, guard: Guard, scope: Scope) -> Found:
+        """Both branches.  What copies of a loop do under conditions of their own is no straight-line code."""
+        holds = np.asarray(value_of(guard.condition, scope.values)).astype(bool)
+        copied = variables(guard.condition) & {name for name, _ in scope.axes}
+        repeated = variables(guard.condition) & {own.iterator for own in scope.loops}
+        found, left = self._tree(guard.then, scope.where(holds))
+        if guard.otherwise is not None:
+            other, more = self._tree(guard.otherwise, scope.where(np.logical_not(holds)))
+            found, left = found + other, (*left, *more)
+        if copied or repeated:
+            found = found + _CONDITION * (scope.warps * scope.copies(copied))
+        if copied and not holds.all():
+            return found + price(left, apart=True), ()
+        return found, left
+
+    def _sequence(self, children: Sequence[LoopTree], scope: Scope) -> Found:
+        """What stands between barriers is straight-line code."""
+        found: Tally = NOTHING
+        left: tuple[Access, ...] = ()
+        for child in children:
+            own, more = self._tree(child, scope)
+            found = found + own
+            if holds_barrier(child):
+                found = found + price([access for access in left if not access.constant])
+                left = tuple(access for access in left if access.constant)
+            left = (*left, *more)
+        return found, left
+
+    def _mapped(self, loop: Loop, scope: Scope) -> Found:
+        """The body for the iterations that the hardware runs."""
+        if loop.kind is LoopKind.BLOCK:
+            own: Array = np.full(1, self.block[scope.blocks])
+            inside = replace(scope, blocks=scope.blocks + 1)
+        else:
+            own = self.thread[scope.threads]
+            inside = replace(scope, threads=scope.threads + 1)
+        lower, upper = (value_of(bound, scope.values) for bound in (loop.lower, loop.upper))
+        holds = (own >= lower) & (own <= upper) & ((own - lower) % loop.step == 0)
+        inside = replace(inside, values={**inside.values, loop.iterator: own}).where(holds)
+        return self._tree(loop.body, inside)
+
+    def _loop(self, loop: Loop, scope: Scope) -> Found:
+        lower, upper = (value_of(bound, scope.values) for bound in (loop.lower, loop.upper))
+        counts = np.where(scope.active, (upper - lower) // loop.step + 1, 0)
+        trips = int(counts.max())
+        if trips <= 0:
+            return NOTHING, ()
+        scope = scope.begun(loop.iterator, variables(loop.lower))
+        scope = replace(scope, pieces=_is_of_pieces(loop))
+        copies = copies_of(loop, trips, scope.values, scope.active.size)
+        numbers = scope.numbers(copies) if copies > 1 else np.int64(0)
+        rounds = -(-trips // copies)
+
+        def inside(number: int) -> Scope:
+            value = lower + (numbers + number * copies) * loop.step
+            around = Around(loop.iterator, loop.step * copies, rounds)
+            own = scope if rounds == 1 else scope.repeated(around, value)
+            if copies > 1:
+                own = own.unrolled(loop.iterator, value, copies)
+            elif rounds == 1:
+                own = replace(own, values={**own.values, loop.iterator: value})
+            return own.where(value <= upper)
+
+        if rounds == 1:
+            return self._tree(loop.body, inside(0))
+        return self._rounds(loop, rounds, inside, scope)
+
+    def _rounds(self, loop: Loop, rounds: int, inside: Callable[[int], Scope], scope: Scope) -> Found:
+        """A loop that stays one; what does not depend on it is read before, or written behind it."""
+        waits = holds_barrier(loop.body)
+        outside: list[Access] = []
+
+        def evaluate(number: int) -> Tally:
+            own, left = self._tree(loop.body, inside(number))
+            moves = [_moves(access, loop, waits=waits) for access in left]
+            if not outside:
+                outside.extend(itertools.compress(left, moves))
+            return own + price([access for access, moved in zip(left, moves, strict=True) if not moved])
+
+        found = total(rounds, evaluate, self._signature(loop, inside), depth_of(loop.body))
+        return found + _ITERATION * (rounds * scope.warps), tuple(outside)
+
+    def _signature(self, loop: Loop, inside: Callable[[int], Scope]) -> Signature:
+        """What tells the iterations apart: what is decided inside, and which threads run."""
+        if loop not in self.changing:
+            self.changing[loop] = changes(loop.body, frozenset({loop.iterator}))
+        decided = self.changing[loop]
+
+        def signature(number: int) -> object:
+            own = inside(number)
+            return decided.signature(own.values), own.active.tobytes()
+
+        return signature
+
+    def _instance(self, leaf: Instance, scope: Scope) -> Found:
+        body = self.bodies[leaf.statement]
+        arguments = dict(zip(body.iterators, leaf.arguments, strict=True))
+        asynchronous = isinstance(leaf, Copy) and leaf.group is not None
+        own = operations(body, self.layouts[body.target].type)
+        accesses, addresses = self.touching.accesses(leaf, body, arguments, scope, asynchronous=asynchronous)
+        found = own * (scope.instances) + addresses
+        return found + tally(chain=self._chain(body, own, arguments, scope)), accesses
+
+    def _chain(self, body: StatementBody, own: Tally, arguments: Arguments, scope: Scope) -> float:
+        """Operations of one thread that wait for one another: all those that update one element."""
+        if body.reduction is None:
+            return float(own.sum())
+        names = self.touching.mentioned(body.subscripts, arguments, scope)
+        return math.prod(length for name, length in scope.axes if name not in names)
+
+
+def _moves(access: Access, loop: Loop, *, waits: bool) -> bool:
+    """Whether an access is done once, outside of the loop; what other threads write meanwhile is read again."""
+    return loop.iterator not in access.mentioned and (access.constant or not waits)
+
+
+def _lanes(loop: Loop, scope: Scope) -> Found:
+    """All lanes of a warp combine what they have."""
+    assert isinstance(loop.body, Instance), "lanes combine one thing at a time"
+    shuffled = tally(shuffles=_HALVINGS, fma=_HALVINGS) * scope.instances
+    return shuffled + tally(chain=_HALVINGS * _SHUFFLE), ()
+
+
+def _is_of_pieces(loop: Loop) -> bool:
+    """Whether neighbouring elements are moved at once where the hardware can."""
+    parts = loop.body.children if isinstance(loop.body, Block) else (loop.body,)
+    return loop.kind is LoopKind.VECTOR and all(isinstance(part, Instance) for part in parts)
