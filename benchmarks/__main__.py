@@ -66,8 +66,8 @@ def _run(given: argparse.Namespace) -> None:
             _offline(given)
         case "search":
             _search(given)
-        case "compile":
-            _compile(given)
+        case "compile" | "predict":
+            _without_device(given)
         case "proofs":
             _proofs(given)
         case "overlapping" | "scaling" | "cliffs":
@@ -268,6 +268,16 @@ def _search(given: argparse.Namespace) -> None:
         save_winners(winners, file)
         save_recording(case.name, told, given.record or file.with_name(f"{file.stem}-trials.json"))
     print(summary(winners))
+
+
+def _without_device(given: argparse.Namespace) -> None:
+    """What needs no GPU."""
+    if given.command == "predict":
+        from benchmarks.predicting.command import lines
+
+        print("\n".join(lines()))
+        return
+    _compile(given)
 
 
 def _compile(given: argparse.Namespace) -> None:

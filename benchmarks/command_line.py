@@ -56,6 +56,7 @@ def command_line() -> argparse.ArgumentParser:
     compiled.add_argument("--kernels", type=_names, default=(), help="cases or problems, separated by commas")
     compiled.add_argument("--target", default="cuda:sm_90", help="such as cuda:sm_80, cpu or emulator")
     compiled.add_argument("--with", dest="json_options", default=None, help="options of all of them, in JSON")
+    commands.add_parser("predict", help="predicted times of kernels on GPUs beside measured and published ones")
     proofs = commands.add_parser("proofs", help="how long it takes until any options are proven or refused")
     proofs.add_argument("--kernels", type=_names, default=(), help="definitions, separated by commas")
     proofs.add_argument("--targets", type=_names, default=(), help="such as cpu:x86-64-v4,cuda:sm_90; nothing runs")

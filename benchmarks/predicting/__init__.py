@@ -1,0 +1,1 @@
+"""Predicted times of kernels beside measured and published ones."""

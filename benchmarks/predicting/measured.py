@@ -1,0 +1,66 @@
+"""Our kernels as they were measured on a GPU: what they asked for, and how long they took.
+
+``cuda-counts.json`` has what the loops of the measured commits ask for, counted by today's counter in checkouts of
+these commits, and what their assembler said: today's code makes other loops for some of the cases.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from benchmarks.measuring.contender import Contender
+from benchmarks.reporting.results import Report, Row
+from tc.base.json_records import load_record
+from tc.prediction.counts import KernelCount
+
+RESULTS: Final = Path(__file__).parents[1] / "results"
+COUNTS: Final = RESULTS / "cuda-counts.json"
+_DEVICES: Final = {"NVIDIA H200": "H200", "NVIDIA H100 80GB HBM3": "H100"}
+_OURS: Final = (Contender.PREALLOCATED, Contender.OURS)
+
+
+@dataclass(frozen=True, slots=True)
+class CountedKernel:
+    """One kernel of a case; ``registers``: of a thread."""
+
+    count: KernelCount
+    registers: int
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """By report and case, the kernels that were measured."""
+
+    reports: dict[str, dict[str, tuple[CountedKernel, ...]]]
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredCase:
+    """``seconds``: the median of the rounds with results that exist already, where there are such."""
+
+    report: str
+    case: str
+    device: str
+    kernels: tuple[CountedKernel, ...]
+    seconds: float
+
+
+def measured() -> Iterator[MeasuredCase]:
+    """All cases whose kernels are counted."""
+    counts = load_record(Counts, COUNTS)
+    for name, cases in counts.reports.items():
+        report = load_record(Report, RESULTS / name)
+        device = _DEVICES[report.machine.accelerator.model] if report.machine.accelerator is not None else ""
+        rows = {row.case: row for row in report.rows}
+        for case, kernels in cases.items():
+            yield MeasuredCase(name, case, device, kernels, _seconds(rows[case]))
+
+
+def _seconds(row: Row) -> float:
+    by_contender = {one.contender: one for one in row.measured}
+    ours = next(by_contender[contender] for contender in _OURS if contender in by_contender)
+    return statistics.median(sample.seconds for sample in ours.samples)
