@@ -20,12 +20,17 @@ def latest(measurements: Iterable[Measurement]) -> tuple[Measurement, ...]:
 def winner_of(measurements: Iterable[Measurement], machine: str, threads: int) -> str | None:
     """The identity of the variant of one kernel to run; None if none was measured.
 
-    What was measured on the same machine goes before all else, then what runs on as many threads, then what was
-    chosen by hand, the last of it, then the least time.  The identity decides between equals.
+    What was measured goes before what was predicted; of either, what is for the same machine goes before all else, then
+    what runs on as many threads, then what was chosen by hand, the last of it, then the least time.  The identity
+    decides between equals.
     """
     counting = latest(measurements)
-    nearest = min(((one.machine != machine, one.threads != threads) for one in counting), default=None)
-    running = [one for one in counting if (one.machine != machine, one.threads != threads) == nearest]
+
+    def distance(one: Measurement) -> tuple[bool, bool, bool]:
+        return one.predicted, one.machine != machine, one.threads != threads
+
+    nearest = min(map(distance, counting), default=None)
+    running = [one for one in counting if distance(one) == nearest]
     chosen = max((one for one in running if one.chosen), key=_age, default=None)
     if chosen is not None:
         return chosen.variant

@@ -60,6 +60,8 @@ class Variant(_Content):
 CHOSEN: Final = ", chosen"
 """The end of a measurement's policy whose variant was chosen by hand: it goes before what is quicker, until it is
 measured again."""
+PREDICTED: Final = "predicted"
+"""The beginning of a measurement's policy that is none: the time was predicted.  It goes behind all that are."""
 
 
 @frozen
@@ -87,6 +89,11 @@ class Measurement(_Content):
     def chosen(self) -> bool:
         """Whether its variant goes before what is quicker."""
         return self.policy.endswith(CHOSEN)
+
+    @property
+    def predicted(self) -> bool:
+        """Whether nothing was measured."""
+        return self.policy.startswith(PREDICTED)
 
     @property
     def variant(self) -> str:

@@ -311,9 +311,10 @@ def _tell_kernel(searched: Searched, *, quiet: bool) -> bool:
         tell(f"{searched.name}: failed: {result}")
         return True
     low, high = result.interval
+    taken = "predicted" if result.predicted else f"{duration(low)} to {duration(high)}"
     gain = "the default" if result.is_default else f"{result.speedup:.2f}x the default"
     tell(
-        f"{searched.name}: {duration(result.seconds)} ({duration(low)} to {duration(high)}), {gain}, "
+        f"{searched.name}: {duration(result.seconds)} ({taken}), {gain}, "
         f"{counted(len(result.trials), 'trial')}; {result.stopped}"
     )
     for decision in () if quiet else result.executable.decisions:

@@ -12,9 +12,11 @@ from tc.base.frozen import frozen
 from tc.base.generator import generator_version
 from tc.base.json_records import from_json
 from tc.cache.format.ingredients import Ingredients, with_numerics
+from tc.cache.format.records import PREDICTED
 from tc.language.program.specialization import ArraySpec, Signature, SymbolicSize, extents_text
 from tc.runtime.host.threads import available_threads
 from tc.store.measured_machine import measured_machine
+from tc.targets.devices import USUAL
 from tc.targets.numerics import Numerics
 from tc.targets.options import Options
 from tc.targets.target import CpuTarget, CudaTarget, EmulatorTarget, OpenClTarget, Target
@@ -27,7 +29,8 @@ _ALIGNMENT: Final = "element"
 class Wanted:
     """A requested kernel; ``options`` None asks for the best ones that are known with such ``numerics``.
 
-    ``device``: the number of the GPU that it is measured on, if it runs on one.
+    ``device``: the number of the GPU that it is measured on, if it runs on one.  ``predicted``: it is on none, and its
+    times are predicted.
     """
 
     definition: Definition
@@ -36,6 +39,7 @@ class Wanted:
     options: Options | None
     device: int = 0
     numerics: Numerics = field(default_factory=Numerics)
+    predicted: bool = False
 
     def ingredients(self, compiler: str) -> Ingredients:
         """What the kernel depends on, with names replaced by positions."""
@@ -87,6 +91,8 @@ class Wanted:
     @property
     def machine(self) -> str:
         """What measurements of the kernel are made on."""
+        if self.predicted and isinstance(self.target, CudaTarget):
+            return f"{USUAL[self.target.architecture]} ({PREDICTED})"
         return measured_machine(gpu=isinstance(self.target, CudaTarget), device=self.device)
 
     def __str__(self) -> str:

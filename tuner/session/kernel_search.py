@@ -28,6 +28,7 @@ from tc.tuner.session.confirm import Contender, confirm
 from tc.tuner.session.control import Control
 from tc.tuner.session.final_comparison import DEFAULT, FINALISTS, INCUMBENT, contenders, winner_of
 from tc.tuner.session.in_turns import Turns
+from tc.tuner.session.predicted_workers import no_prediction, predicted_seconds
 from tc.tuner.session.progress_events import Decided, Generation, Standing, Start, Started, Trying
 from tc.tuner.session.search_records import SearchRecords
 from tc.tuner.session.settings import Numerics, Strategy, TuningResult, TuningSettings
@@ -48,6 +49,8 @@ _SEEDS: Final = 8
 # What measuring takes beside what is timed.
 _OVERHEAD: Final = 1.3
 _LEAST_ROUNDS: Final = 3
+# Candidates for these targets are measured only where they are predicted to be quick.
+_DRAFTED: Final = "cuda:"
 
 
 class Tuning:
@@ -85,6 +88,7 @@ class Tuning:
             control.stop,
             measurers=workers.measurers if isinstance(workers, LocalWorkers) else (),
             least=lambda packed: bounds.of_grids(unpack(packed).convention.grids),
+            predicted=predicted_seconds if task.target.startswith(_DRAFTED) else no_prediction,
         )
         self._tried: dict[int, Tried] = {}
         self._incumbent = records.incumbent()
@@ -444,6 +448,7 @@ class Tuning:
             executable=executable,
             stopped=stopped,
             started=tuple(t for t in self._search.trials if t.candidate.options in self._settings.starts),
+            predicted=self._records.wanted.predicted,
         )
 
 

@@ -17,7 +17,7 @@ from tc.base.types import ScalarType
 from tc.cache.content.store import Store, utc_now
 from tc.cache.content.winners import winners
 from tc.cache.format.ingredients import Ingredients
-from tc.cache.format.records import CHOSEN, Measurement, Run, Variant
+from tc.cache.format.records import CHOSEN, PREDICTED, Measurement, Run, Variant
 from tc.cache.format.records import Trial as StoredTrial
 from tc.language.lower.specialize import specialize
 from tc.language.program.specialization import ArraySpec, Signature
@@ -138,13 +138,14 @@ class SearchRecords:
         """
         low, high = contender.interval
         policy = _COLD if isinstance(self.wanted.target, CudaTarget) else _WARM
+        policy = PREDICTED if self.wanted.predicted else policy
         deposit(
             self.store,
             self.wanted,
             self.siblings,
             executable,
             self.settings,
-            made=f"tuned in run {run}" if made is None else made,
+            made=f"{'predicted' if self.wanted.predicted else 'tuned'} in run {run}" if made is None else made,
             numerics=contender.numerics,
         )
         self.store.add_measurement(

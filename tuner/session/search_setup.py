@@ -11,13 +11,13 @@ from typing import Final, TypeAlias
 from tc.artifact.definition import Parsed
 from tc.artifact.packing import pack
 from tc.base.environment import Environment
-from tc.base.errors import OptionsError
+from tc.base.errors import DeviceError, OptionsError
 from tc.base.frozen import frozen
 from tc.base.types import ScalarType
 from tc.cache.content.store import Store
 from tc.compiler import build
 from tc.language.lower.specialize import specialize
-from tc.language.program.specialization import ArraySpec, Signature
+from tc.language.program.specialization import ArraySpec, Signature, Specialization
 from tc.reference.memory import plan_within
 from tc.runtime.cuda.chosen_driver import cuda_driver
 from tc.runtime.cuda.cuda import check_cuda_device, device_number
@@ -26,6 +26,7 @@ from tc.runtime.host.threads import available_threads
 from tc.runtime.host.total_memory import oracle_memory
 from tc.store.wanted import Wanted
 from tc.targets.default_options import default_options
+from tc.targets.devices import USUAL
 from tc.targets.options import CpuOptions, GpuOptions
 from tc.targets.target import CpuTarget, CudaTarget, Target
 from tc.tuner.roofline.bound import Bound
@@ -37,9 +38,10 @@ from tc.tuner.roofline.thread_bound import ThreadBound
 from tc.tuner.roofline.work import least_work
 from tc.tuner.session.control import UNATTENDED, Control
 from tc.tuner.session.kernel_search import Tuning
+from tc.tuner.session.predicted_workers import PredictedWorkers
 from tc.tuner.session.progress_events import Judging
 from tc.tuner.session.search_records import SearchRecords
-from tc.tuner.session.settings import TuningSettings
+from tc.tuner.session.settings import Numerics, TuningSettings
 from tc.tuner.session.subject import Subject
 from tc.tuner.space.nests import nest_of, silent_options
 from tc.tuner.space.space import Space
@@ -122,11 +124,16 @@ def tuning(
 ) -> Iterator[Tuning]:
     """A search for the quickest options of a subject; what it finds is kept in the store.
 
-    Where sizes stay open, candidates are measured with the greatest ones, and checked with others too.
+    Where sizes stay open, candidates are measured with the greatest ones, and checked with others too.  For a named
+    architecture of NVIDIA's GPUs, on a machine without one, times are predicted, and kept as such.
     DeviceError where the machines do not run kernels of the target.  OptionsError for options to start from that the
     target does not take.
     """
     require_startable(settings.starts, target)
+    if isinstance(target, CudaTarget) and machines.start_workers is local_workers and not _has_gpu():
+        with _predicted(subject, target, store, settings, environment, control) as found:
+            yield found
+        return
     if isinstance(target, CudaTarget):
         check_cuda_device(target.architecture, machines.device)
     definition = subject.definition
@@ -143,17 +150,64 @@ def tuning(
     with scratch_folder("tc-tune-") as folder:
         with told_of_room(room_for(calls, given)):
             keep_calls(calls, given, dict(subject.scalars), folder, memory)
-        kind = CpuOptions if isinstance(target, CpuTarget) else GpuOptions
-        silent = silent_options(calls[0], target)
-        numerics = numerics_of(settings.starts, subject.numerics)
-        space = Space.of(kind, nest_of(calls[0]), fixed=silent, preferences=settings.preferences, numerics=numerics)
+        space = _space(subject, calls[0], target, settings)
         # A job file may have many searches, and their arrays are in files now.
         del given, calls
-        wanted = Wanted(definition, subject.signature, target, None, machines.device, numerics)
+        wanted = Wanted(definition, subject.signature, target, None, machines.device, space.defaults.numerics)
         records = SearchRecords(store, wanted, subject.siblings, environment)
         helper = calibration(target, environment)
         with machines.start_workers(task, folder, settings.jobs, helper, control.stop) as workers:
             yield Tuning(task, space, workers, records, settings, control, bounds)
+
+
+def _space(subject: Subject, call: Specialization, target: Target, settings: TuningSettings) -> Space:
+    """The options that are searched."""
+    kind = CpuOptions if isinstance(target, CpuTarget) else GpuOptions
+    silent, numerics = silent_options(call, target), numerics_of(settings.starts, subject.numerics)
+    return Space.of(kind, nest_of(call), fixed=silent, preferences=settings.preferences, numerics=numerics)
+
+
+def _has_gpu() -> bool:
+    """Whether the driver of NVIDIA's GPUs finds one."""
+    try:
+        return bool(cuda_driver().devices())
+    except DeviceError:
+        return False
+
+
+@contextmanager
+def _predicted(
+    subject: Subject,
+    target: CudaTarget,
+    store: Store,
+    settings: TuningSettings,
+    environment: Environment,
+    control: Control,
+) -> Iterator[Tuning]:
+    """A search that ranks by predicted times, which needs neither arrays nor the oracle.
+
+    DeviceError for an architecture whose times are not predicted; OptionsError where winners must have certain bits.
+    """
+    if target.architecture not in USUAL:
+        raise DeviceError(
+            f"target '{target}' is tuned without a GPU only where times are predicted: {', '.join(USUAL)}; choose one "
+            "of these, or search on a machine that has one"
+        )
+    if settings.numerics is Numerics.BITWISE:
+        raise OptionsError(
+            "bitwise numerics are compared on a GPU; leave them out, or search on a machine that has one"
+        )
+    task = subject.task(target)
+    calls = specialized_calls(task, subject.definition.program)
+    space = _space(subject, calls[0], target, settings)
+    wanted = Wanted(subject.definition, subject.signature, target, None, 0, space.defaults.numerics, predicted=True)
+    records = SearchRecords(store, wanted, subject.siblings, environment)
+    clear_abandoned()
+    with (
+        scratch_folder("tc-tune-") as folder,
+        LocalWorkers(task, folder, settings.jobs, Limits(), None, control.stop) as compilers,
+    ):
+        yield Tuning(task, space, PredictedWorkers(compilers), records, settings, control)
 
 
 def _bounds(work: Work | None, target: Target, device: int) -> Bounds:

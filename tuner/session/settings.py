@@ -65,7 +65,7 @@ class TuningResult:
 
     ``default``: of the static default options, measured in turns with the winner.  ``bound``: the least that this
     machine allows, None if it is not known.  ``stopped``: why the search ended.  ``started``: what came of the options
-    that it was to start from, as far as they were tried.
+    that it was to start from, as far as they were tried.  ``predicted``: no time was measured.
     """
 
     best: Options
@@ -78,6 +78,7 @@ class TuningResult:
     stopped: str
     executable: Executable = field(repr=False)
     started: tuple[Trial, ...] = ()
+    predicted: bool = False
 
     @property
     def is_default(self) -> bool:

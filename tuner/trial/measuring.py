@@ -18,6 +18,9 @@ _QUIET: Final = 1.15
 REPEATS: Final = 3
 _MOST_REPEATS: Final = 9
 _AGREE: Final = 1.1
+# What is predicted to take so many times what is predicted of the best so far is not run: predictions of one device are
+# off by less than half in either direction.
+_DRAFT: Final = 3.0
 # Slots of the process that measures.
 TRIAL: Final = "trial"
 _LEADER: Final = "leader"
@@ -52,7 +55,8 @@ class Measuring:
     """Measures candidates: repeats measurements, and compares with the best so far.
 
     ``packed``: the executable of options that were measured before, None where they fail now.  ``least``: a lower bound
-    of the seconds of a call of an executable, known before it runs.
+    of the seconds of a call of an executable, known before it runs.  ``predicted``: the seconds that a call is
+    predicted to take; None where nothing is.
     """
 
     def __init__(
@@ -61,7 +65,9 @@ class Measuring:
         sampling: Sampling,
         packed: Callable[[str], Packed | None],
         least: Callable[[Packed], float],
+        predicted: Callable[[Packed], float | None] = lambda _: None,
     ) -> None:
+        self._predicted: Final = predicted
         self._measurer: Final = measurer
         self._sampling: Final = sampling
         self._packed: Final = packed
@@ -82,6 +88,8 @@ class Measuring:
         if leader is not None and (least := self._least(packed)) >= GIVE_UP * leader.measured.seconds:
             reason = f"its threads need {least:.2g} s at least, and the best call takes {leader.measured.seconds:.2g} s"
             return Tried(Failed(FailureKind.SLOW, reason), source)
+        if leader is not None and (slow := self._predicted_slow(packed, leader)) is not None:
+            return Tried(Failed(FailureKind.SLOW, slow), source)
         checked = self._measurer.check(packed, TRIAL)
         if isinstance(checked, Failed):
             return Tried(checked, source)
@@ -89,6 +97,15 @@ class Measuring:
             other = Failed(FailureKind.NUMERICS, "its bits are not those of the static default")
             return Tried(other, source, checked.numerics)
         return Tried(self._timed(leader), source, checked.numerics)
+
+    def _predicted_slow(self, packed: Packed, leader: Leader) -> str | None:
+        """Why a candidate is not worth a measurement, as far as predictions tell."""
+        predicted = self._predicted(packed)
+        best = None if predicted is None else self._packed(leader.options)
+        known = None if best is None else self._predicted(best)
+        if predicted is None or known is None or predicted < _DRAFT * known:
+            return None
+        return f"it is predicted to take {predicted:.2g} s, {predicted / known:.2g} times as long as the best so far"
 
     def _timed(self, leader: Leader | None) -> Outcome:
         """The time of the candidate; if it seems to be the best, measured alternately with the best so far."""

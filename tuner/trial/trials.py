@@ -26,7 +26,8 @@ class Trials:
 
     ``stop``: asked between candidates whether to end now.  ``measurers``: of GPUs of one kind, which
     measure concurrently; none: the workers measure one at a time.  ``least``: a lower bound of the seconds of a call of
-    an executable; candidates whose bound is hopeless do not run.
+    an executable; candidates whose bound is hopeless do not run.  ``predicted``: the seconds that a call is predicted
+    to take; those that are predicted to be slow do not run either.
     """
 
     def __init__(
@@ -38,12 +39,13 @@ class Trials:
         *,
         measurers: Sequence[Measurer] = (),
         least: Callable[[Packed], float] = lambda _: 0.0,
+        predicted: Callable[[Packed], float | None] = lambda _: None,
     ) -> None:
         self._workers = workers
         self._clock = clock
         self._stop = stop
         self._measurers = tuple(
-            Measuring(measurer, sampling, self.packed, least) for measurer in measurers or (workers,)
+            Measuring(measurer, sampling, self.packed, least, predicted) for measurer in measurers or (workers,)
         )
         self._led = sampling.led
         self._longest_build = LONGEST_BUILD

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from tc.cache.content.choice import chosen_variants, latest, winner_of, winning
-from tc.cache.format.records import CHOSEN
+from tc.cache.format.records import CHOSEN, PREDICTED
 from tests.cache.samples import MACHINE, OTHER_MACHINE, measurement, variant
 
 FAST, SLOW = variant(options='{"a": 1}'), variant(options='{"a": 2}')
@@ -32,6 +32,18 @@ def test_the_same_machine_goes_before_the_same_threads_and_these_before_time() -
     assert winner_of((elsewhere, serial), MACHINE, 2) == SERIAL.identity
     assert winner_of((elsewhere,), MACHINE, 2) == FAST.identity
     assert winner_of((elsewhere, serial, slow), OTHER_MACHINE, 1) == FAST.identity
+
+
+def test_what_was_predicted_goes_behind_all_that_was_measured() -> None:
+    predicted = measurement(FAST, 0.1, policy=PREDICTED)
+    also = measurement(SERIAL, 0.2, OTHER_MACHINE, policy=PREDICTED + CHOSEN)
+    elsewhere = measurement(SLOW, 2.0, OTHER_MACHINE)
+    assert winner_of((predicted, elsewhere), MACHINE, 2) == SLOW.identity
+    assert winner_of((predicted, also, elsewhere), OTHER_MACHINE, 1) == SLOW.identity
+    assert winner_of((predicted, also), MACHINE, 2) == FAST.identity
+    assert winner_of((predicted, also), OTHER_MACHINE, 1) == SERIAL.identity
+    assert (predicted.predicted, elsewhere.predicted) == (True, False)
+    assert set(chosen_variants((predicted, elsewhere)).values()) == {SLOW.identity}
 
 
 def test_only_the_latest_measurement_of_a_variant_on_a_machine_counts() -> None:

@@ -111,3 +111,22 @@ def test_there_is_a_process_for_each_device() -> None:
             assert isinstance(measurer.check(packed, "trial"), Checked)
         assert len(workers.processes) == 2
         assert isinstance(workers.measurers[1].time("trial", 0.001, 1.0), Timed)
+
+
+def test_what_is_predicted_to_be_slow_does_not_run() -> None:
+    """The default, then one that is predicted to take twice as long, and one that is to take four times."""
+    device = Device(None)
+    trials = Trials(
+        Numbered(None),
+        Sampling(0.01),
+        lambda: 0.0,
+        measurers=[device],
+        predicted=lambda packed: float(unpack(packed).source),
+    )
+    found = trials.try_all([options_text(CpuOptions(threads=number)) for number in (1, 2, 4)])
+    assert [type(own.outcome) for own in found] == [Measured, Measured, Failed]
+    slow = found[2].outcome
+    assert isinstance(slow, Failed)
+    assert slow.kind is FailureKind.SLOW
+    assert slow.reason == "it is predicted to take 4 s, 4 times as long as the best so far"
+    assert device.checked == ["1", "2"]
