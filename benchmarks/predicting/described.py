@@ -26,12 +26,13 @@ _PIECE: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """C (m x n) of each of ``batch`` pairs of matrices, in float32 without matrix instructions."""
+    """C (m x n) of each of ``batch`` pairs of matrices, in float32 without matrix instructions, of ``halves`` with."""
 
     m: int
     n: int
     k: int
     batch: int = 1
+    halves: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,15 @@ _TILINGS: Final = (
     _Tiling(64, 32, 64, 16),
     _Tiling(32, 32, 64, 16),
 )
+# Of products of halves: of so many bytes, with matrix instructions of 16 x 8 x 16 points.
+_HALF: Final = 2
+_MATRIX: Final = 16 * 8 * 16
+_HALF_TILINGS: Final = (
+    _Tiling(128, 256, 256, 64),
+    _Tiling(128, 128, 128, 64),
+    _Tiling(128, 64, 128, 64),
+    _Tiling(64, 64, 128, 64),
+)
 _PARTS: Final = (1, 2, 4, 8, 16, 32, 64)
 
 
@@ -101,14 +111,15 @@ def predict_described(call: Described, device: Device, *, cold: bool) -> Predict
 
 
 def _products(call: Product, device: Device) -> Iterator[tuple[tuple[KernelCount, ...], Device, tuple[Use, ...]]]:
-    for tiling in _TILINGS:
+    for tiling in _HALF_TILINGS if call.halves else _TILINGS:
         blocks = -(-call.m // tiling.rows) * -(-call.n // tiling.columns) * call.batch
         for parts in _PARTS:
             own = replace(tiling, parts=parts)
             useful = parts == 1 or (blocks * parts <= 2 * device.multiprocessors and call.k >= 64 * parts)
             if useful:
                 registers = tiling.rows * tiling.columns // tiling.threads * 3 // 2 + 32
-                kernels: tuple[KernelCount, ...] = (_product(call, own),)
+                make = _product_of_halves if call.halves else _product
+                kernels: tuple[KernelCount, ...] = (make(call, own),)
                 uses: tuple[Use, ...] = (Use(min(registers, 255)),)
                 if parts > 1:
                     kernels, uses = (*kernels, _sum_of_parts(call, parts)), (*uses, Use(32))
@@ -151,6 +162,39 @@ def _product(call: Product, tiling: _Tiling) -> KernelCount:
     bytes = _FLOAT * call.batch * (call.m * call.k + call.k * call.n)
     results = _FLOAT * call.batch * call.m * call.n * tiling.parts
     shared = 2 * (tiling.rows + tiling.columns) * tiling.steps * _FLOAT
+    return _kernel(grid, tiling.threads, demand, bytes, results, shared=shared, ahead=True)
+
+
+def _product_of_halves(call: Product, tiling: _Tiling) -> KernelCount:
+    """Tiles are copied asynchronously, three at a time; warps in two rows read both operands for 64 columns or rows."""
+    warps = tiling.threads // _WARP
+    grid = (-(-call.m // tiling.rows), -(-call.n // tiling.columns), call.batch * tiling.parts)
+    steps = -(-call.k // tiling.parts)
+    products = tiling.rows * tiling.columns * steps
+    copied = (tiling.rows + tiling.columns) * steps * _HALF
+    rounds = steps / tiling.steps
+    written = tiling.rows * tiling.columns * _HALF
+    demand = Demand(
+        tensor=products,
+        matrix=products / _MATRIX,
+        alu=warps * (20 + 12 * rounds),
+        control=warps * (4 + 3 * rounds),
+        shared_reads=2 * copied / 512,
+        shared_wavefronts=3 * copied / 128,
+        copies=copied / _PIECE / _WARP,
+        global_lines=(copied + written) / 128,
+        global_lanes=copied / _PIECE,
+        global_bytes=copied,
+        global_writes=written / _PIECE / _WARP,
+        copied=copied / 32,
+        written=written / 32,
+        barriers=rounds,
+        copy_waits=rounds / 3,
+        chain=steps / 16,
+    )
+    bytes = _HALF * call.batch * (call.m * call.k + call.k * call.n)
+    results = _HALF * call.batch * call.m * call.n * tiling.parts
+    shared = 3 * (tiling.rows + tiling.columns) * tiling.steps * _HALF
     return _kernel(grid, tiling.threads, demand, bytes, results, shared=shared, ahead=True)
 
 

@@ -1,10 +1,11 @@
-"""Published times of float32 kernels on GPUs, to judge the model by.
+"""Published times of kernels on GPUs, to judge the model by.
 
 KernelBench (https://github.com/ScalingIntelligence/KernelBench, Ouyang et al., arXiv 2502.10517), level 1, PyTorch 2.5
-without ``torch.compile``, milliseconds of 100 calls on average by the wall clock: ``FIRST`` are the sizes and times of
-its version 0.1 (``results/timing`` of January 2025: A100-80GB_modal, H100_together, B200_together), ``SECOND`` those
-of version 0.2 (H100_Modal, H100_PCIe_LambdaLabs).  Problems are those of its level 1 that are one kernel, apart from
-convolutions; times of less than 0.1 ms are left out, since they are those of Python.
+without ``torch.compile``, float32, milliseconds of 100 calls on average by the wall clock: ``_FIRST`` are the sizes and
+times of its version 0.1 (``results/timing`` of January 2025: A100-80GB_modal, H100_together, B200_together),
+``_SECOND`` those of version 0.2 (H100_Modal, H100_PCIe_LambdaLabs).  Problems are those of its level 1 that are one
+kernel, apart from convolutions; times of less than 0.1 ms are left out, since they are those of Python.  ``_HALVES``:
+products with matrix instructions.
 """
 
 from __future__ import annotations
@@ -85,8 +86,28 @@ _SECOND: Final = (
 )
 
 
+# Teraflops of products of bfloat16 (A100) and float16 (H200) with matrix instructions: Triton's best and the library's,
+# of https://github.com/gau-nernst/learn-cuda, and Tilus' and PyTorch's, of https://github.com/NVIDIA/tilus/pull/86.
+_HALVES: Final = (
+    ("gau-nernst", "A100", (2048, 2048, 2048), (181, 155)),
+    ("gau-nernst", "A100", (4096, 4096, 4096), (229, 246)),
+    ("gau-nernst", "A100", (8192, 8192, 8192), (242, 262)),
+    ("Tilus", "H200", (4096, 4096, 4096), (631, 765)),
+    ("Tilus", "H200", (4096, 4096, 14336), (708, 786)),
+    ("Tilus", "H200", (8192, 8192, 8192), (621, 759)),
+)
+
+
+def _halves() -> Iterator[Published]:
+    for source, device, (m, n, k), teraflops in _HALVES:
+        for who, speed in zip(("compiled", "library"), teraflops, strict=True):
+            call = Product(m, n, k, halves=True)
+            yield Published(source, f"halves {m}x{n}x{k}, {who}", device, call, 2e-12 * m * n * k / speed)
+
+
 def published() -> Iterator[Published]:
     """All of them."""
+    yield from _halves()
     for source, devices, problems in (
         ("KernelBench 0.1", _FIRST_DEVICES, _FIRST),
         ("KernelBench 0.2", _SECOND_DEVICES, _SECOND),

@@ -18,7 +18,8 @@ class Demand:
 
     By pipe: ``fma`` (float32 arithmetic; ``multiply_adds`` of them have two operations for each thread), ``alu``
     (integers, comparisons, addresses), ``special`` (MUFU: reciprocals, powers, conversions of halves), ``double``,
-    ``tensor`` (clocks of the tensor cores of a multiprocessor), ``shuffles``, ``control`` (branches, barriers).
+    ``matrix`` (matrix instructions, which do ``tensor`` multiply-adds of halves), ``shuffles``, ``control`` (branches,
+    barriers).
 
     Of memory: ``shared_reads`` and ``shared_writes`` are instructions, ``shared_wavefronts`` the clocks that the banks
     take for them.  ``global_reads``, ``global_writes`` and ``copies`` (asynchronous) are instructions too,
@@ -37,6 +38,7 @@ class Demand:
     alu: float = 0.0
     special: float = 0.0
     double: float = 0.0
+    matrix: float = 0.0
     tensor: float = 0.0
     shuffles: float = 0.0
     control: float = 0.0
@@ -73,7 +75,7 @@ class Demand:
     @property
     def issued(self) -> float:
         """Instructions in all."""
-        own = self.fma + self.alu + self.special + self.double + self.shuffles + self.control
+        own = self.fma + self.alu + self.special + self.double + self.matrix + self.shuffles + self.control
         return own + self.requests
 
     @property

@@ -163,7 +163,7 @@ class _Model:
                 Limit.INTEGERS: demand.alu * WARP / device.integers,
                 Limit.SPECIALS: demand.special * WARP / device.specials,
                 Limit.DOUBLES: demand.double * WARP / device.doubles,
-                Limit.TENSORS: demand.tensor,
+                Limit.TENSORS: demand.tensor / device.tensor,
                 Limit.ISSUE: demand.issued / _SCHEDULERS,
                 Limit.SHARED: max(demand.shared_wavefronts, demand.shared_reads + demand.shared_writes),
                 Limit.LINES: lines,
@@ -237,7 +237,7 @@ class _Model:
         """Of the multiply-adds on all lanes, and of each byte once at the full bandwidth."""
         device, count = self.device, self.count
         arithmetic = total.multiply_adds * WARP / (device.multiprocessors * device.floats * device.clock)
-        tensor = total.tensor / (device.multiprocessors * device.clock)
+        tensor = total.tensor / (device.multiprocessors * device.tensor * device.clock)
         read = min(float(count.read - count.passed), SECTOR * (total.near + total.copied))
         moved = max(0.0, read + count.written - device.cache)
         return max(arithmetic, tensor, moved / device.bandwidth)
