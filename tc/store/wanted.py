@@ -16,7 +16,6 @@ from tc.cache.format.records import PREDICTED
 from tc.language.program.specialization import ArraySpec, Signature, SymbolicSize, extents_text
 from tc.runtime.host.threads import available_threads
 from tc.store.measured_machine import measured_machine
-from tc.targets.devices import USUAL
 from tc.targets.numerics import Numerics
 from tc.targets.options import Options
 from tc.targets.target import CpuTarget, CudaTarget, EmulatorTarget, OpenClTarget, Target
@@ -92,6 +91,8 @@ class Wanted:
     def machine(self) -> str:
         """What measurements of the kernel are made on."""
         if self.predicted and isinstance(self.target, CudaTarget):
+            from tc.targets.devices import USUAL
+
             return f"{USUAL[self.target.architecture]} ({PREDICTED})"
         return measured_machine(gpu=isinstance(self.target, CudaTarget), device=self.device)
 
