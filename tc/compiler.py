@@ -28,6 +28,7 @@ from tc.polyhedral.attempts import Attempt
 from tc.polyhedral.gpu.cost.count_kernels import count_kernels
 from tc.polyhedral.ir.loops import Buffer, LoopProgram, barriers
 from tc.polyhedral.pipeline import MappedProgram, Prepared
+from tc.prediction.counts import counts_text
 from tc.runtime.cuda.nvrtc import check_architecture, compiling_cuda, nvrtc_flags
 from tc.runtime.host.binary import Binary
 from tc.runtime.host.c_compiler import check_compiles, compiling, find_compiler, kernel_flags
@@ -177,7 +178,7 @@ def _built(
         compilation = printed.proven()
         if meanwhile is not None:
             meanwhile()
-        counts = count_kernels(compilation.mapped.loops) if isinstance(target, CudaTarget) else ()
+        asks = counts_text(count_kernels(compilation.mapped.loops)) if isinstance(target, CudaTarget) else ""
         binary, seconds = _timed(finished)
     executable = Executable(
         convention=compilation.convention(interface),
@@ -190,7 +191,7 @@ def _built(
         schedule=compilation.schedule,
         proof=compilation.proof,
         binary=binary,
-        counts=counts,
+        asks=asks,
     )
     stage = Stage("compile", seconds, " ".join(toolchain.flags))
     return Built(compilation, executable, (*compilation.stages, stage))

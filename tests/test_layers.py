@@ -181,8 +181,8 @@ ROOMS = {
         "islpy",
     ),
     "compiler": room(
-        "polyhedral.gpu.cost base language.program targets runtime.host runtime.cuda runtime.opencl runtime artifact "
-        "polyhedral.ir codegen.text codegen.printer polyhedral",
+        "base prediction language.program targets runtime.host runtime.cuda runtime.opencl runtime artifact "
+        "polyhedral.ir polyhedral.gpu.cost codegen.text codegen.printer polyhedral",
     ),
     "runtime.frameworks": room(
         "base runtime.host runtime.views runtime.cuda",

@@ -16,7 +16,6 @@ from tc.base.frozen import frozen
 from tc.base.interface import Interface
 from tc.base.proof import Proof
 from tc.base.types import ScalarType
-from tc.prediction.counts import KernelCount
 from tc.runtime.host.binary import Binary
 from tc.runtime.host.libc import check_libc, required_libc
 from tc.runtime.host.pool import shared_pool
@@ -38,7 +37,7 @@ class Executable:
 
     ``asked``: the options that were asked for, ``options``: what the kernel is really made with, ``decisions``: where
     they differ, and why.  ``threads``: how many the default options were chosen for; 1 where the target runs grids.
-    ``counts``: what the kernels ask of an NVIDIA GPU, in the order in which they run; none where nothing is known.
+    ``asks``: what the kernels ask of an NVIDIA GPU, as ``counts_text`` writes it, which is read when it is needed.
     """
 
     convention: Convention
@@ -51,7 +50,7 @@ class Executable:
     schedule: str
     proof: Proof
     binary: Binary
-    counts: tuple[KernelCount, ...] = ()
+    asks: str = ""
 
     @property
     def most_threads(self) -> int:
@@ -68,17 +67,18 @@ class Executable:
         """The time of a call on the usual GPU of the architecture; None for other targets."""
         from tc.targets.devices import DEVICES, USUAL
 
-        if not self.counts or not isinstance(self.target, CudaTarget):
+        if not self.asks or not isinstance(self.target, CudaTarget):
             return None
         device = DEVICES.get(USUAL.get(self.target.architecture, ""))
         return None if device is None else self.predicted_on(device)
 
     def predicted_on(self, device: Device, *, cold: bool = True) -> Prediction:
         """The time of a call on a device; ``cold``: whether its caches hold nothing that the call reads."""
+        from tc.prediction.counts import counts_of
         from tc.prediction.predict import Use, predict
 
         grids = self.resources.grids
-        return predict(self.counts, device, [Use(grid.registers) for grid in grids], cold=cold)
+        return predict(counts_of(self.asks), device, [Use(grid.registers) for grid in grids], cold=cold)
 
     @property
     def hot_loops(self) -> tuple[MachineLoop | None, ...]:

@@ -16,7 +16,6 @@ from tc.base.frozen import frozen
 from tc.base.json_records import from_json as record_from_json
 from tc.base.json_records import to_json as record_to_json
 from tc.base.proof import Proof
-from tc.prediction.counts import KernelCount
 from tc.runtime.host.binary import Binary, KernelUse
 from tc.targets.options import CpuOptions, GpuOptions, Options
 from tc.targets.options_json import from_json, option_value, to_json, value_to_json
@@ -55,7 +54,7 @@ class _Description:
     format: int = 1
     options: dict[str, object] | None = None
     decisions: tuple[_Decided, ...] = ()
-    counts: tuple[KernelCount, ...] = ()
+    asks: str = ""
 
 
 def options_text(options: Options) -> str:
@@ -103,7 +102,7 @@ def describe(executable: Executable) -> str:
         format=_FORMAT,
         options=to_json(executable.options),
         decisions=tuple(map(_decided, executable.decisions)),
-        counts=executable.counts,
+        asks=executable.asks,
     )
     return json.dumps(record_to_json(description), separators=(",", ":"))
 
@@ -132,7 +131,7 @@ def assemble(description: str, options: str, source: str, code: bytes) -> Execut
         schedule=found.schedule,
         proof=found.proof,
         binary=Binary(code, found.kernels),
-        counts=found.counts,
+        asks=found.asks,
     )
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 from tc.base.frozen import frozen
+from tc.base.json_records import from_json, to_json
 from tc.prediction.demand import Demand
 
 
@@ -51,3 +53,31 @@ class KernelCount:
         for kind in self.kinds:
             found = found.plus(kind.demand, kind.count)
         return found
+
+
+@frozen
+class _Counts:
+    kernels: tuple[KernelCount, ...]
+
+
+def counts_text(kernels: tuple[KernelCount, ...]) -> str:
+    """The counts of kernels as JSON, without what is 0; empty for none."""
+    return json.dumps(_without_zeros(to_json(_Counts(kernels))), separators=(",", ":")) if kernels else ""
+
+
+def counts_of(text: str) -> tuple[KernelCount, ...]:
+    """The inverse of ``counts_text``; ValueError for what it did not make."""
+    return from_json(_Counts, json.loads(text)).kernels if text else ()
+
+
+def _without_zeros(data: object) -> object:
+    """Fields of demands are 0 where nothing is said."""
+    match data:
+        case {"demand": dict() as demand, **others}:
+            return {**others, "demand": {name: value for name, value in demand.items() if value}}
+        case dict():
+            return {name: _without_zeros(value) for name, value in data.items()}
+        case list():
+            return [_without_zeros(value) for value in data]
+        case _:
+            return data

@@ -9,7 +9,7 @@ import pytest
 import tc
 from tc.artifact.packing import pack, unpack
 from tc.polyhedral.gpu.cost.count_kernels import count_kernels
-from tc.prediction.counts import KernelCount
+from tc.prediction.counts import KernelCount, counts_of, counts_text
 from tc.prediction.predict import Use, estimated_use, predict
 from tc.prediction.prediction import Limit, Prediction
 from tc.targets.devices import DEVICES, USUAL
@@ -114,6 +114,12 @@ def test_kernels_keep_what_they_ask_for() -> None:
     executable = kernel._executable
     assert unpack(pack(executable)) == executable
     assert unpack(pack(executable)).predicted == found
+    counts = counts_of(executable.asks)
+    assert [count.grid for count in counts] == [(2, 2)]
+    assert counts_text(counts) == executable.asks
+    assert (counts_text(()), counts_of("")) == ("", ())
+    with pytest.raises(ValueError, match="_Counts"):
+        counts_of("{}")
     assert executable.predicted_on(DEVICES["RTX A6000"]).device == "RTX A6000"
     assert PRODUCT.compile((64, 64), (64, 64)).predicted is None
     assert PRODUCT.compile((64, 64), (64, 64), target="cuda:sm_75", options=replace(TILED, stages=1)).predicted is None
