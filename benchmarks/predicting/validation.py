@@ -20,7 +20,7 @@ OURS: Final = "ours"
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """``source``: who measured; ``OURS`` are kernels of this project, on which constants were fitted."""
+    """``source``: who measured; ``OURS`` are kernels of this project: to those on an H200 constants were fitted."""
 
     source: str
     case: str
@@ -50,7 +50,7 @@ class Verdict:
 
 
 def judged_measured() -> Iterator[Judged]:
-    """Our kernels on an H200."""
+    """Our kernels on an H200 and an H100."""
     for case in measured():
         counts, uses = [kernel.count for kernel in case.kernels], [Use(kernel.registers) for kernel in case.kernels]
         yield Judged(OURS, case.case, case.device, case.seconds, predict(counts, DEVICES[case.device], uses))
