@@ -66,6 +66,9 @@ def test_winners_are_predicted(file: Path, tmp_path: Path, capsys: pytest.Captur
     assert {(one.machine, one.policy, one.predicted) for one in measurements} == {(MACHINE, PREDICTED, True)}
     assert {one.machine for one in trials} == {MACHINE}
     assert all(one.numerics == "" for one in trials)
+    assert {one.reason for one in trials if one.seconds is not None} == {
+        f"predicted {one.seconds:.4g} s" for one in trials if one.seconds is not None
+    }
 
 
 def test_calls_take_what_is_predicted_only_where_nothing_is_measured(file: Path, tmp_path: Path) -> None:

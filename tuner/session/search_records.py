@@ -72,7 +72,8 @@ class SearchRecords:
         samples: tuple[float, ...] = ()
         match outcome:
             case Measured(seconds, samples):
-                what, reason = _MEASURED, ""
+                # How far predictions are off is told by all trials together.
+                what, reason = _MEASURED, "" if tried.predicted is None else f"predicted {tried.predicted:.4g} s"
             case Failed(kind, reason):
                 what = kind.value
             case _:

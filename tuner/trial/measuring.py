@@ -43,12 +43,13 @@ class Sampling:
 class Tried:
     """The outcome of a candidate.  ``source``: the hash of its source; ``numerics``: that of the bits of its results.
 
-    Both are empty where the candidate failed before.
+    Both are empty where the candidate failed before.  ``predicted``: seconds, where a time is predicted.
     """
 
     outcome: Outcome
     source: str = ""
     numerics: str = ""
+    predicted: float | None = None
 
 
 class Measuring:
@@ -96,7 +97,7 @@ class Measuring:
         if only is not None and checked.numerics != only:
             other = Failed(FailureKind.NUMERICS, "its bits are not those of the static default")
             return Tried(other, source, checked.numerics)
-        return Tried(self._timed(leader), source, checked.numerics)
+        return Tried(self._timed(leader), source, checked.numerics, self._predicted(packed))
 
     def _predicted_slow(self, packed: Packed, leader: Leader) -> str | None:
         """Why a candidate is not worth a measurement, as far as predictions tell."""

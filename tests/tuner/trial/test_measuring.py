@@ -130,3 +130,4 @@ def test_what_is_predicted_to_be_slow_does_not_run() -> None:
     assert slow.kind is FailureKind.SLOW
     assert slow.reason == "it is predicted to take 4 s, 4 times as long as the best so far"
     assert device.checked == ["1", "2"]
+    assert [own.predicted for own in found] == [1.0, 2.0, None]
