@@ -7,6 +7,7 @@ import pytest
 import tc
 from tc.polyhedral.gpu.cost.count_kernels import count_kernels
 from tc.prediction.machine_code import Instruction, hot_loop, instructions, least_clocks, loops, section
+from tc.prediction.prediction import Limit
 from tests.translated import translated
 
 FFMA, LDS, BRANCH, EXIT, OTHER = 0x223, 0x984, 0x947, 0x94D, 0x210
@@ -78,6 +79,27 @@ def test_what_nvrtc_makes_of_a_product(architecture: str) -> None:
     assert least >= demand.multiply_adds / 8
     with pytest.raises(ValueError, match=r"it has no section \.text\.other"):
         hot_loop(code, "other", architecture)
+
+
+HALVES = tc.define("def halves(bfloat16(M,K) A, bfloat16(N,K) B) -> (C) { C(m,n) +=! A(m,k) * B(n,k) }").single()
+
+
+def test_matrix_instructions_are_counted() -> None:
+    """Each multiplies 16 x 16 by 16 x 8 elements; NVRTC's loop has as many reads for each as the counter says."""
+    pytest.importorskip("cuda.bindings.nvrtc", reason="cuda-bindings is not installed")
+    given = [tc.ArraySpec((256, 256), tc.ScalarType.BFLOAT16)] * 2
+    (count,) = count_kernels(translated(HALVES, *given, target="cuda:sm_90").mapped.loops)
+    demand = count.demand
+    assert demand.tensor == 256**3
+    assert demand.matrix == 256**3 / (16 * 8 * 16)
+    assert demand.multiply_adds == 0
+    kernel = HALVES.compile(*given, target="cuda:sm_90")
+    (loop,) = kernel.hot_loops
+    assert loop is not None
+    assert loop.shared_reads / loop.matrix == pytest.approx(demand.shared_reads / demand.matrix)
+    assert f"{loop.matrix} matrix instructions" in str(loop)
+    assert kernel.predicted is not None
+    assert Limit.TENSORS in dict(kernel.predicted.kernels[0].shares)
 
 
 def test_processors_have_no_such_loops() -> None:

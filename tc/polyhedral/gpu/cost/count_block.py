@@ -15,6 +15,7 @@ from tc.language.program.specialization import Layout
 from tc.polyhedral.gpu.cost.accesses import Access, price
 from tc.polyhedral.gpu.cost.changes import Changes, changes
 from tc.polyhedral.gpu.cost.lane_values import Array, value_of
+from tc.polyhedral.gpu.cost.matrix import matrix_products
 from tc.polyhedral.gpu.cost.operations import operations
 from tc.polyhedral.gpu.cost.sample_loops import Signature, total
 from tc.polyhedral.gpu.cost.scope import Around, Scope
@@ -31,6 +32,7 @@ from tc.polyhedral.ir.loops import (
     Loop,
     LoopKind,
     LoopTree,
+    Mma,
     Prefetch,
     StatementBody,
     variables,
@@ -90,6 +92,8 @@ class BlockCounter:
                 return _BARRIER * (scope.warps) + tally(barriers=1, copy_waits=waits), ()
             case Instance():
                 return self._instance(tree, scope)
+            case Mma():
+                return matrix_products(tree, scope), ()
             case Prefetch():
                 return NOTHING, ()
             case _:
