@@ -49,6 +49,7 @@ from tc.polyhedral.separate.complete_tiles import complete_tiles
 from tc.polyhedral.separate.guard_tiles import guard_tiles
 from tc.polyhedral.separate.separate_borders import separate_borders
 from tc.polyhedral.separate.separate_counts import separate_counts
+from tc.polyhedral.separate.separate_stages import separate_stages
 from tc.polyhedral.separate.separate_tiles import separate_tiles
 from tc.polyhedral.transform.buffer_layouts import Padding
 from tc.polyhedral.transform.phases import MOST_PHASES
@@ -329,6 +330,13 @@ def _separate_counts(root: LoopTree, scop: Scop, _options: GpuOptions, _machine:
     return separate_counts(root), scop
 
 
+def _separate_stages(root: LoopTree, scop: Scop, _options: GpuOptions, machine: GpuMachine) -> Loops:
+    # Where nothing is copied asynchronously, PoCL gets loops of few iterations around barriers wrong.
+    if not machine.asynchronous_copies:
+        return root, scop
+    return without_constant_guards(separate_stages(root), size_ranges(scop.sizes)), scop
+
+
 def _join_kernels(root: LoopTree, scop: Scop, options: GpuOptions, machine: GpuMachine) -> Loops:
     if options.schedule.fusion is Fusion.MINIMAL or options.grid is not None:
         return root, scop
@@ -359,6 +367,7 @@ GRID_LOOP_PASSES: Final[Passes[LoopTree, GpuOptions, GpuMachine]] = (
 COMPLETING_PASSES: Final[Passes[LoopTree, GpuOptions, GpuMachine]] = (("complete tiles", _complete_tiles),)
 LAST_GRID_LOOP_PASSES: Final[Passes[LoopTree, GpuOptions, GpuMachine]] = (
     ("separate counts", _separate_counts),
+    ("separate stages", _separate_stages),
     ("join kernels", _join_kernels),
 )
 

@@ -34,12 +34,20 @@ extern "C" __global__ __launch_bounds__(7, 1) void tc_kernel_0(
   float t_private0_dx;
   // S0_init
   t_private0_dx = 0.0f;
-  for (int c0 = -2; c0 < 3; c0 += 1) {
+  for (int c0 = -2; c0 < 0; c0 += 1) {
+    if (thread_x == 0) {
+      // S0_pack1
+      tc_copy_ahead<4>(&t_shared1_w[16 * c0 + 32], &t_w[c0 + 2]);
+    }
+    tc_arrived<1>();
+    __syncthreads();
+  }
+  for (int c0 = 0; c0 < 3; c0 += 1) {
     if (thread_x == 0 && c0 <= 0) {
       // S0_pack1
       tc_copy_ahead<4>(&t_shared1_w[16 * c0 + 32], &t_w[c0 + 2]);
     }
-    if (c0 >= 0 && thread_x >= c0 && c0 + 4 >= thread_x) {
+    if (thread_x >= c0 && c0 + 4 >= thread_x) {
       // S0
       t_private0_dx += t_dy[thread_x - c0] * t_shared1_w[16 * c0];
     }

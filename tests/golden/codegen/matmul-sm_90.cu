@@ -41,7 +41,19 @@ extern "C" __global__ __launch_bounds__(14, 1) void tc_kernel_0(
     // S0_init
     t_private0_C = 0.0f;
   }
-  for (int c0 = -3; c0 < 4; c0 += 1) {
+  for (int c0 = -3; c0 < 0; c0 += 1) {
+    if (thread_y == 0 && thread_x <= 1 && 2 * block_y + thread_x <= 4) {
+      // S0_pack1
+      tc_copy_ahead<4>(&t_shared1_A[16 * c0 + thread_x + 48], &t_A[offset0 + c0 + 3]);
+    }
+    if (thread_y == 0) {
+      // S0_pack2
+      tc_copy_ahead<4>(&t_shared2_B[16 * c0 + thread_x + 48], &t_B[7 * c0 + thread_x + 21]);
+    }
+    tc_arrived<2>();
+    __syncthreads();
+  }
+  for (int c0 = 0; c0 < 4; c0 += 1) {
     if (thread_y == 0 && thread_x <= 1 && 2 * block_y + thread_x <= 4 && c0 <= 0) {
       // S0_pack1
       tc_copy_ahead<4>(&t_shared1_A[16 * c0 + thread_x + 48], &t_A[offset0 + c0 + 3]);
@@ -50,7 +62,7 @@ extern "C" __global__ __launch_bounds__(14, 1) void tc_kernel_0(
       // S0_pack2
       tc_copy_ahead<4>(&t_shared2_B[16 * c0 + thread_x + 48], &t_B[7 * c0 + thread_x + 21]);
     }
-    if (2 * block_y + thread_y <= 4 && c0 >= 0) {
+    if (2 * block_y + thread_y <= 4) {
       // S0
       t_private0_C += t_shared1_A[16 * c0 + thread_y] * t_shared2_B[16 * c0 + thread_x];
     }

@@ -241,7 +241,31 @@ static __attribute__((noinline)) void tc_kernel_0(
       t_private0_C[tc_checked_index(2 * c0 + c1, 4, &faulted, -3)] = 0.0f;
     }
   }
-  for (int32_t c0 = -1; c0 < 2; c0 += 1) {
+  if (4 * block_y + 2 * thread_y + thread_x <= 4) {
+    // S0_pack1
+    if (((uintptr_t)t_A & 7) == 0) {
+      tc_require_aligned(&t_shared1_A[tc_checked_index(4 * thread_y + 2 * thread_x, 24, &faulted, -3)], &t_A[tc_checked_index(16 * block_y + 8 * thread_y + 4 * thread_x, 20, &faulted, -3)], 8, &faulted, -4);
+      for (int32_t c0 = 0; c0 < 2; c0 += 1) {
+        // S0_pack1
+        tc_copy_later(team, &t_shared1_A[tc_checked_index(offset0 + c0, 24, &faulted, -3)], &t_A[tc_checked_index(offset1 + c0, 20, &faulted, -3)], 4);
+      }
+    }
+    else {
+      for (int32_t c0 = 0; c0 < 2; c0 += 1) {
+        // S0_pack1
+        tc_copy_later(team, &t_shared1_A[tc_checked_index(offset0 + c0, 24, &faulted, -3)], &t_A[tc_checked_index(offset1 + c0, 20, &faulted, -3)], 4);
+      }
+    }
+  }
+  if (4 * block_x + 2 * thread_y + thread_x <= 6) {
+    for (int32_t c0 = 0; c0 < 2; c0 += 1) {
+      // S0_pack2
+      tc_copy_later(team, &t_shared2_B[tc_checked_index(offset2 + 4 * c0, 24, &faulted, -3)], &t_B[tc_checked_index(offset3 + 7 * c0, 28, &faulted, -3)], 4);
+    }
+  }
+  tc_arrive(team, 0);
+  tc_barrier(team, 0);
+  for (int32_t c0 = 0; c0 < 2; c0 += 1) {
     if (4 * block_y + 2 * thread_y + thread_x <= 4 && c0 <= 0) {
       // S0_pack1
       if (((uintptr_t)t_A & 7) == 0) {
@@ -264,15 +288,13 @@ static __attribute__((noinline)) void tc_kernel_0(
         tc_copy_later(team, &t_shared2_B[tc_checked_index(offset2 + 16 * c0 + 4 * c1 + 16, 24, &faulted, -3)], &t_B[tc_checked_index(offset3 + 14 * c0 + 7 * c1 + 14, 28, &faulted, -3)], 4);
       }
     }
-    if (c0 >= 0) {
-      for (int32_t c1 = 0; c1 < 2; c1 += 1) {
+    for (int32_t c1 = 0; c1 < 2; c1 += 1) {
+      #pragma GCC unroll 2
+      for (int32_t c2 = 0; c2 < 2; c2 += 1) {
         #pragma GCC unroll 2
-        for (int32_t c2 = 0; c2 < 2; c2 += 1) {
-          #pragma GCC unroll 2
-          for (int32_t c3 = 0; c3 < 2; c3 += 1) {
-            // S0
-            t_private0_C[tc_checked_index(2 * c2 + c3, 4, &faulted, -3)] += t_shared1_A[tc_checked_index(16 * c0 + 4 * c2 + 2 * thread_y + c1, 24, &faulted, -3)] * t_shared2_B[tc_checked_index(16 * c0 + 4 * c1 + 2 * c3 + thread_x, 24, &faulted, -3)];
-          }
+        for (int32_t c3 = 0; c3 < 2; c3 += 1) {
+          // S0
+          t_private0_C[tc_checked_index(2 * c2 + c3, 4, &faulted, -3)] += t_shared1_A[tc_checked_index(16 * c0 + 4 * c2 + 2 * thread_y + c1, 24, &faulted, -3)] * t_shared2_B[tc_checked_index(16 * c0 + 4 * c1 + 2 * c3 + thread_x, 24, &faulted, -3)];
         }
       }
     }

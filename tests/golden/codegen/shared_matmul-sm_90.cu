@@ -54,10 +54,10 @@ template <bool aligned> static __forceinline__ void tc_kernel_0_run(
     int block_x,
     int thread_y,
     int thread_x) {
-  const int offset0 = 4 * thread_y + 2 * thread_x;
-  const int offset1 = 16 * block_y + 8 * thread_y + 4 * thread_x;
-  const int offset2 = 2 * thread_y + thread_x;
-  const int offset3 = 4 * block_x + 2 * thread_y + thread_x;
+  const int offset0 = 2 * thread_y + thread_x;
+  const int offset1 = 4 * block_x + 2 * thread_y + thread_x;
+  const int offset2 = 4 * thread_y + 2 * thread_x;
+  const int offset3 = 16 * block_y + 8 * thread_y + 4 * thread_x;
   const int offset4 = 28 * block_y + 7 * thread_y + 4 * block_x + thread_x;
   float t_private0_C[4];
   #pragma unroll 2
@@ -68,27 +68,37 @@ template <bool aligned> static __forceinline__ void tc_kernel_0_run(
       t_private0_C[2 * c0 + c1] = 0.0f;
     }
   }
-  for (int c0 = -1; c0 < 2; c0 += 1) {
+  if (4 * block_y + 2 * thread_y + thread_x <= 4) {
+    // S0_pack1
+    tc_copy_piece<aligned, true, 8>(&t_shared1_A[4 * thread_y + 2 * thread_x], &t_A[16 * block_y + 8 * thread_y + 4 * thread_x]);
+  }
+  if (4 * block_x + 2 * thread_y + thread_x <= 6) {
+    for (int c0 = 0; c0 < 2; c0 += 1) {
+      // S0_pack2
+      tc_copy_ahead<4>(&t_shared2_B[offset0 + 4 * c0], &t_B[offset1 + 7 * c0]);
+    }
+  }
+  tc_arrived<0>();
+  __syncthreads();
+  for (int c0 = 0; c0 < 2; c0 += 1) {
     if (4 * block_y + 2 * thread_y + thread_x <= 4 && c0 <= 0) {
       // S0_pack1
-      tc_copy_piece<aligned, true, 8>(&t_shared1_A[offset0 + 16 * c0 + 16], &t_A[offset1 + 2 * c0 + 2]);
+      tc_copy_piece<aligned, true, 8>(&t_shared1_A[offset2 + 16 * c0 + 16], &t_A[offset3 + 2 * c0 + 2]);
     }
     if (4 * block_x + 2 * thread_y + thread_x <= 6 && c0 <= 0) {
       for (int c1 = 0; c1 < 2; c1 += 1) {
         // S0_pack2
-        tc_copy_ahead<4>(&t_shared2_B[offset2 + 16 * c0 + 4 * c1 + 16], &t_B[offset3 + 14 * c0 + 7 * c1 + 14]);
+        tc_copy_ahead<4>(&t_shared2_B[offset0 + 16 * c0 + 4 * c1 + 16], &t_B[offset1 + 14 * c0 + 7 * c1 + 14]);
       }
     }
-    if (c0 >= 0) {
+    #pragma unroll 2
+    for (int c1 = 0; c1 < 2; c1 += 1) {
       #pragma unroll 2
-      for (int c1 = 0; c1 < 2; c1 += 1) {
+      for (int c2 = 0; c2 < 2; c2 += 1) {
         #pragma unroll 2
-        for (int c2 = 0; c2 < 2; c2 += 1) {
-          #pragma unroll 2
-          for (int c3 = 0; c3 < 2; c3 += 1) {
-            // S0
-            t_private0_C[2 * c2 + c3] += t_shared1_A[16 * c0 + 4 * c2 + 2 * thread_y + c1] * t_shared2_B[16 * c0 + 4 * c1 + 2 * c3 + thread_x];
-          }
+        for (int c3 = 0; c3 < 2; c3 += 1) {
+          // S0
+          t_private0_C[2 * c2 + c3] += t_shared1_A[16 * c0 + 4 * c2 + 2 * thread_y + c1] * t_shared2_B[16 * c0 + 4 * c1 + 2 * c3 + thread_x];
         }
       }
     }

@@ -39,7 +39,19 @@ extern "C" __global__ __launch_bounds__(15, 1) void tc_kernel_0(
   float t_private0_C;
   // S0_init
   t_private0_C = 0.0f;
-  for (int c0 = -3; c0 < 4; c0 += 1) {
+  for (int c0 = -3; c0 < 0; c0 += 1) {
+    if (3 * thread_y + thread_x <= 4) {
+      // S0_pack1
+      tc_copy_ahead<4>(&t_shared1_A[offset0 + 16 * c0 + 48], &t_A[offset1 + c0 + 3]);
+      if (thread_y == 0) {
+        // S0_pack2
+        tc_copy_ahead<4>(&t_shared2_B[16 * c0 + thread_x + 48], &t_B[4 * thread_x + c0 + 3]);
+      }
+    }
+    tc_arrived<2>();
+    __syncthreads();
+  }
+  for (int c0 = 0; c0 < 4; c0 += 1) {
     if (3 * thread_y + thread_x <= 4 && c0 <= 0) {
       // S0_pack1
       tc_copy_ahead<4>(&t_shared1_A[offset0 + 16 * c0 + 48], &t_A[offset1 + c0 + 3]);
@@ -48,10 +60,8 @@ extern "C" __global__ __launch_bounds__(15, 1) void tc_kernel_0(
         tc_copy_ahead<4>(&t_shared2_B[16 * c0 + thread_x + 48], &t_B[4 * thread_x + c0 + 3]);
       }
     }
-    if (c0 >= 0) {
-      // S0
-      t_private0_C += t_shared1_A[16 * c0 + thread_y] * t_shared2_B[16 * c0 + thread_x];
-    }
+    // S0
+    t_private0_C += t_shared1_A[16 * c0 + thread_y] * t_shared2_B[16 * c0 + thread_x];
     tc_arrived<2>();
     __syncthreads();
   }
