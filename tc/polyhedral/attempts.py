@@ -24,6 +24,7 @@ from tc.polyhedral.generate.obstacles import (
     NoMatrices,
     Obstacle,
 )
+from tc.polyhedral.gpu.mapping.reread_rows import reread_bytes
 from tc.polyhedral.gpu.mapping.split_plan import Group, Plan, plan_split
 from tc.polyhedral.schedule.counted import with_counts
 from tc.polyhedral.schedule.scan import Scanning
@@ -53,11 +54,25 @@ def first_attempt(specialization: Specialization, options: Options, machine: Mac
     """With the options as they were asked for, but for what the machine has not."""
     match options, machine:
         case GpuOptions(), GpuMachine():
-            decisions = tuple(resolved(options, machine))
+            decisions = tuple(_with_rows(own, specialization, machine) for own in resolved(options, machine))
         case _:
             decisions = ()
     taken = _taking(options, decisions)
     return Attempt(options, taken, plan_of(specialization, taken, machine), decisions=decisions)
+
+
+# What a block shares beside a row: the partial results of its threads.
+_BESIDE_ROWS: Final = 8 << 10
+
+
+def _with_rows(decision: Decision, specialization: Specialization, machine: GpuMachine) -> Decision:
+    """The decision; on shared memory, with room for a row that is read again where that takes a multiprocessor."""
+    if decision.option != "shared_memory":
+        return decision
+    row = reread_bytes(specialization)
+    if not machine.block_shared < row + _BESIDE_ROWS <= machine.most_shared:
+        return decision
+    return replace(decision, taken=machine.most_shared, reason=f"a row of {row} bytes is read again")
 
 
 def next_attempt(specialization: Specialization, machine: Machine, attempt: Attempt, obstacle: Obstacle) -> Attempt:

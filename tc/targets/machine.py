@@ -94,6 +94,11 @@ class GpuMachine:
         return self.multiprocessor.shared // _BLOCKS_AT_A_TIME - self.multiprocessor.reserved
 
     @property
+    def most_shared(self) -> int:
+        """Bytes of shared memory that one block may be given, where that is known."""
+        return self.multiprocessor.block_shared if self.multiprocessor.reserved else self.block_shared
+
+    @property
     def thread_elements(self) -> int:
         """Elements of results that a thread keeps in registers by default."""
         return self.multiprocessor.registers // self.block_threads // _RESULTS

@@ -63,6 +63,17 @@ def test_quotients_that_isl_rounds_up_come_together_with_remainders(whole: Linea
     assert recombined(other) == other
 
 
+def test_quotients_in_two_steps_come_together_with_remainders() -> None:
+    x = form(3, x=2, z=1).expression()
+    part = IndexOperation(IndexOperator.NONNEGATIVE_DIVIDE, (x, IndexLiteral(12)))
+    quotient = IndexOperation(IndexOperator.NONNEGATIVE_DIVIDE, (x, IndexLiteral(576)))
+    upper = IndexOperation(IndexOperator.NONNEGATIVE_REMAINDER, (part, IndexLiteral(48)))
+    lower = IndexOperation(IndexOperator.NONNEGATIVE_REMAINDER, (x, IndexLiteral(12)))
+    assert recombined(LinearForm(0, {quotient: 2304, upper: 48, lower: 4})) == LinearForm().plus(form(3, x=2, z=1), 4)
+    other = LinearForm(0, {quotient: 2303, upper: 48})
+    assert recombined(other) == other
+
+
 @pytest.mark.parametrize("shape", [(8, 64, 16, 16), (7, 9, 5), (3, 5, 4, 7, 6)])
 def test_dimensions_that_follow_each_other_are_one_subscript(shape: tuple[int, ...]) -> None:
     sizes, at = (", ".join(f"{letter}{axis}" for axis in range(len(shape))) for letter in "Di")

@@ -33,6 +33,7 @@ OPTIONS = {
     "partial results": tc.GpuOptions(split_k_threads=(4,), register_accumulators=0),
     "partial results in lanes": tc.GpuOptions(split_k_threads=(32,), register_accumulators=0),
     "default": tc.GpuOptions(),
+    "rows in shared memory": tc.GpuOptions(block=(2,), split_k_threads=()),
     "blocks share sums": tc.GpuOptions(split_k_threads=(), split_k_blocks=4),
     "blocks and lanes share sums": tc.GpuOptions(split_k_threads=(32,), split_k_blocks=3),
 }

@@ -17,6 +17,7 @@ SOME = (
     ("sum_of_rows", "partial results"),
     ("sum_of_vector", "blocks and lanes share sums"),
     ("jacobi", "default"),
+    ("softmax", "rows in shared memory"),
     pytest.param("recurrent_network", "default", marks=SLOW),
     pytest.param("floyd_warshall", "default", marks=SLOW),
     pytest.param("mv_accumulate", "default", marks=SLOW),

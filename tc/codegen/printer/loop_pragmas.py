@@ -19,6 +19,7 @@ from tc.polyhedral.ir.loops import (
     MOST_UNROLLED,
     Allocation,
     Block,
+    Copy,
     Guard,
     IndexLiteral,
     IndexOperation,
@@ -48,6 +49,9 @@ _UNROLLED_INSTANCES: Final = 256
 _UNROLLED_TAPS: Final = 512
 # Neighbours along memory that are read at once.
 _VECTOR: Final = 4
+# Copies that compilers have on their way at once by themselves, and as many as take no more than 48 registers.
+_FEW_COPIES: Final = 4
+_COPIES: Final = 12
 # Reductions in lanes that are declared in ``numerics.h``.
 _LANES: Final = {Reduction.MINIMUM: "least", Reduction.MAXIMUM: "greatest"}
 
@@ -67,7 +71,7 @@ def loop_pragmas(context: Context, loop: Loop, scope: Scope, body: Facts) -> Pri
         case LoopKind.SEQUENTIAL if dialect.grids is not None and _is_left_over(loop, scope.ranges):
             return Printed([dialect.unroll.format(count=1)] if dialect.unroll else [])
         case LoopKind.SEQUENTIAL if dialect.grids is not None:
-            return _unrolled(context, loop, repetitions(loop, scope.ranges))
+            return _unrolled(context, loop, max(repetitions(loop, scope.ranges), _copies_at_once(loop)))
         case LoopKind.SEQUENTIAL if goes_on(loop) and not _holds_loop(loop.body, LoopKind.SEQUENTIAL):
             return _unrolled(context, loop, _runs_at_once(loop.body))
         case LoopKind.SEQUENTIAL | LoopKind.PARALLEL | LoopKind.REGISTER | LoopKind.LAUNCH:
@@ -133,6 +137,15 @@ def _is_left_over(loop: Loop, ranges: Ranges) -> bool:
     cut = isinstance(loop.upper, IndexOperation) and loop.upper.operator is IndexOperator.MINIMUM
     inside = _unrolled_instances(loop.body, {**ranges, loop.iterator: iterator_range(loop, ranges)}) if cut else None
     return inside is not None and inside > 1
+
+
+def _copies_at_once(loop: Loop) -> int:
+    """The unroll factor of a long loop that only copies: what it reads is on its way at the same time."""
+    count, body = trips(loop) or 0, loop.body
+    copied = body.body if isinstance(body, Loop) and body.kind is LoopKind.VECTOR else body
+    if not isinstance(copied, Copy) or copied.group is not None or count <= _FEW_COPIES:
+        return 1
+    return next(n for n in range(min(count, _COPIES), 0, -1) if count % n == 0)
 
 
 def _unrolled_instances(tree: LoopTree, ranges: Ranges) -> int | None:

@@ -275,7 +275,7 @@ def _only_mentions(expression: IndexExpression, variable: str) -> bool:
 
 def recombined(form: LinearForm) -> LinearForm:
     """The form with quotients and remainders that belong together replaced by what was divided."""
-    while (found := _pair(form) or _rounded_up(form)) is not None:
+    while (found := _pair(form) or _in_two_steps(form) or _rounded_up(form)) is not None:
         quotient, remainder, whole = found
         left = LinearForm(form.constant, {t: f for t, f in form.factors.items() if t not in (quotient, remainder)})
         form = left.plus(whole, form.factors[remainder])
@@ -304,6 +304,20 @@ def _pair(form: LinearForm) -> _Together | None:
                     remainder = IndexOperation(IndexOperator.NONNEGATIVE_REMAINDER, (dividend, IndexLiteral(divisor)))
                     if form.factors.get(remainder, 0) * divisor == factor:
                         return term, remainder, index_form(whole)
+    return None
+
+
+def _in_two_steps(form: LinearForm) -> _Together | None:
+    """A quotient ``e / (m * k)``, and the remainder of ``e / m`` by ``k`` with a ``k``-th of its factor: ``e / m``."""
+    for remainder, factor in form.factors.items():
+        match remainder:
+            case IndexOperation(
+                IndexOperator.NONNEGATIVE_REMAINDER,
+                (IndexOperation(operator, (whole, IndexLiteral(first))) as part, IndexLiteral(second)),
+            ) if operator in _QUOTIENTS:
+                quotient = IndexOperation(operator, (whole, IndexLiteral(first * second)))
+                if form.factors.get(quotient, 0) == factor * second:
+                    return quotient, remainder, LinearForm(0, {part: 1})
     return None
 
 

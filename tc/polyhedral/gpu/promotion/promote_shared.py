@@ -22,12 +22,13 @@ from tc.polyhedral.analysis.box import Box, Boxes, own_space, prefix_map
 from tc.polyhedral.analysis.extents import extent_of
 from tc.polyhedral.gpu.promotion.distribute_copies import Distributed, distributed, piece_of
 from tc.polyhedral.gpu.promotion.linearize_copies import linearize_copies
+from tc.polyhedral.gpu.promotion.read_again import read_again, row_of
 from tc.polyhedral.gpu.promotion.shared_operands import OperandTiles, promote_operand
-from tc.polyhedral.ir.loops import LoopKind, Sharing
+from tc.polyhedral.ir.loops import MOST_UNROLLED, LoopKind, Sharing
 from tc.polyhedral.ir.scop import Rotation, Scop, layouts_of
 from tc.polyhedral.ir.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence
 from tc.polyhedral.transform.buffer_layouts import Padding, bytes_of
-from tc.polyhedral.transform.promotion import Promoted
+from tc.polyhedral.transform.promotion import Placement, Promoted, promote_accesses
 from tc.targets.options import TileLayout
 
 
@@ -72,6 +73,9 @@ class _SharedMemoryPromoter:
             case Leaf():
                 return node
             case Sequence(filters):
+                kept = self.keep_rows(node, domain, above)
+                if kept is not None:
+                    return self.visit(kept, domain, above)
                 branches = (replace(f, child=self.visit(f.child, domain.intersect(f.domain), above)) for f in filters)
                 return Sequence(tuple(branches))
             case Band(members, _, child):
@@ -87,6 +91,30 @@ class _SharedMemoryPromoter:
                 return replace(node, child=self.visit(child, domain.union(instances.range()), above))
             case _:
                 assert_never(node)
+
+    def keep_rows(self, sequence: Sequence, domain: isl.UnionSet, above: tuple[Member, ...]) -> Node | None:
+        """The sequence with a tensor in shared memory of which several of its branches read the same row; None if there
+        is none that fits, and that threads would not rather have in registers.
+        """
+        if not any(member.kind is LoopKind.THREAD for member in above):
+            return None
+        prefix = tuple(member for member in above if member.kind is not LoopKind.THREAD)
+        few = MOST_UNROLLED * math.prod(_thread_counts(above, domain))
+        for tensor in read_again(self.scop, sequence, domain):
+            row = row_of(self.scop, tensor, domain, prefix)
+            if row is None or math.prod(row.box.extents) <= few:
+                continue
+            order = tuple(range(len(row.box.extents)))
+            placement = Placement(f"shared{len(self.scop.promotions)}_{tensor}", order, Sharing.BLOCK)
+            layout = placement.layout(layouts_of(self.scop)[tensor].type, row.box, written=False)
+            if bytes_of(layout) > self.room.bytes - self.taken:
+                continue
+            found = [(promote_accesses(self.scop, row, placement, stored=False), row.box)]
+            self.scop = found[-1][0].scop
+            self.taken += _bytes_of(found)
+            dealt = self.distributed(found, above, domain, 0)
+            return _in_buffers(_buffers(found), dealt, _after(dealt, sequence, domain))
+        return None
 
     def promote(self, band: Band, domain: isl.UnionSet, above: tuple[Member, ...]) -> Node | None:
         """The band with all promotions below; None if there are none."""
