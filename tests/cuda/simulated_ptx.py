@@ -282,3 +282,21 @@ def test_wide_accesses_agree_with_the_oracle(name: str) -> None:
     for result, values in zip(definition.program.results, found if isinstance(found, tuple) else (found,), strict=True):
         assert compare(expected[result], values.numpy()).ok, result
     assert not GPU.failures
+
+
+@pytest.mark.parametrize("shape", [(3, 1000), (2, 4099)])
+def test_totals_of_rows_agree_with_the_oracle(shape: tuple[int, int]) -> None:
+    """Each thread adds up the partial results of all warps behind one barrier."""
+    text = """
+    def norm(float(N,D) X) -> (s, O) {
+      s(n) +=! X(n,d)
+      q(n) +=! (X(n,d) - s(n) / D) * (X(n,d) - s(n) / D)
+      O(n,d) = (X(n,d) - s(n) / D) * rsqrt(q(n) / D + 1e-5)
+    }
+    """
+    definition, x = tc.define(text).norm, np.random.default_rng(1).standard_normal(shape).astype(np.float32)
+    found, expected = definition(tc.to_device(x)), definition.oracle(x)
+    assert isinstance(found, tuple)
+    for result, values in zip(("s", "O"), found, strict=True):
+        assert compare(expected[result], values.numpy()).ok, result
+    assert not GPU.failures

@@ -29,7 +29,9 @@ from tc.language.text.expression_text import expression_text
 from tc.polyhedral.analysis.ranges import Range, size_ranges
 from tc.polyhedral.generate.block_sums import block_sums
 from tc.polyhedral.generate.narrow_ranges import narrow_ranges
+from tc.polyhedral.generate.spread_totals import spread_totals
 from tc.polyhedral.ir.loops import Buffer, LoopProgram, StatementBody
+from tc.polyhedral.proof.printed.verify_spread import find_wrong_spread, prove_spread
 from tc.polyhedral.proof.verify_blocks import prove_blocks
 from tc.polyhedral.proof.verify_chains import prove_chains
 from tc.polyhedral.proof.verify_ranges import prove_ranges
@@ -104,7 +106,9 @@ def in_blocks(program: LoopProgram) -> LoopProgram:
     root = narrow_ranges(root, {body.name: body for body in program.bodies}, size_ranges(program.sizes))
     program = replace(program, root=root, blocked=None)
     prove_ranges(program)
-    return program
+    spread = spread_totals(program, lambda own, root: find_wrong_spread(own, root) is None)
+    prove_spread(program, spread.root)
+    return spread
 
 
 def scope_of(program: LoopProgram, names: Names, dialect: Dialect) -> Scope:

@@ -73,38 +73,34 @@ __kernel __attribute__((reqd_work_group_size(5, 1, 1))) void tc_kernel_0(
     __global float *restrict t_O) {
   const int block_x = get_group_id(0);
   const int thread_x = get_local_id(0);
-  __local float t_shared2_S[1] __attribute__((aligned(64)));
   __local float t_shared1_E[5] __attribute__((aligned(64)));
-  __local float t_shared0_M[1] __attribute__((aligned(64)));
-  if (thread_x == 0) {
-    // S0_init
-    t_shared0_M[0] = -INFINITY;
-    float accumulator = t_shared0_M[0];
+  float t_shared2_S;
+  float t_shared0_M;
+  // S0_init
+  t_shared0_M = -INFINITY;
+  {
+    float accumulator = t_shared0_M;
     #pragma unroll 5
     for (int c0 = 0; c0 < 5; c0 += 1) {
       // S0
       accumulator = tc_max_float32(accumulator, t_X[5 * block_x + c0]);
     }
-    t_shared0_M[0] = accumulator;
+    t_shared0_M = accumulator;
   }
-  barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
   // S1
-  t_shared1_E[thread_x] = tc_exp_float32(t_X[5 * block_x + thread_x] - t_shared0_M[0]);
-  if (thread_x == 0) {
-    // S2_init
-    t_shared2_S[0] = 0.0f;
-  }
+  t_shared1_E[thread_x] = tc_exp_float32(t_X[5 * block_x + thread_x] - t_shared0_M);
+  // S2_init
+  t_shared2_S = 0.0f;
   barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-  if (thread_x == 0) {
-    float accumulator = t_shared2_S[0];
+  {
+    float accumulator = t_shared2_S;
     #pragma unroll 5
     for (int c0 = 0; c0 < 5; c0 += 1) {
       // S2
       accumulator += t_shared1_E[c0];
     }
-    t_shared2_S[0] = accumulator;
+    t_shared2_S = accumulator;
   }
-  barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
   // S3
-  t_O[5 * block_x + thread_x] = t_shared1_E[thread_x] / t_shared2_S[0];
+  t_O[5 * block_x + thread_x] = t_shared1_E[thread_x] / t_shared2_S;
 }

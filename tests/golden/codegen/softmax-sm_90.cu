@@ -22,38 +22,34 @@ static inline float tc_max_float32(float a, float b) {
 extern "C" __global__ __launch_bounds__(5, 1) void tc_kernel_0(const float *__restrict__ t_X, float *__restrict__ t_O) {
   const int block_x = blockIdx.x;
   const int thread_x = threadIdx.x;
-  __shared__ __align__(64) float t_shared2_S[1];
   __shared__ __align__(64) float t_shared1_E[5];
-  __shared__ __align__(64) float t_shared0_M[1];
-  if (thread_x == 0) {
-    // S0_init
-    t_shared0_M[0] = -INFINITY;
-    float accumulator = t_shared0_M[0];
+  float t_shared2_S;
+  float t_shared0_M;
+  // S0_init
+  t_shared0_M = -INFINITY;
+  {
+    float accumulator = t_shared0_M;
     #pragma unroll 5
     for (int c0 = 0; c0 < 5; c0 += 1) {
       // S0
       accumulator = tc_max_float32(accumulator, t_X[5 * block_x + c0]);
     }
-    t_shared0_M[0] = accumulator;
+    t_shared0_M = accumulator;
   }
-  __syncthreads();
   // S1
-  t_shared1_E[thread_x] = expf(t_X[5 * block_x + thread_x] - t_shared0_M[0]);
-  if (thread_x == 0) {
-    // S2_init
-    t_shared2_S[0] = 0.0f;
-  }
+  t_shared1_E[thread_x] = expf(t_X[5 * block_x + thread_x] - t_shared0_M);
+  // S2_init
+  t_shared2_S = 0.0f;
   __syncthreads();
-  if (thread_x == 0) {
-    float accumulator = t_shared2_S[0];
+  {
+    float accumulator = t_shared2_S;
     #pragma unroll 5
     for (int c0 = 0; c0 < 5; c0 += 1) {
       // S2
       accumulator += t_shared1_E[c0];
     }
-    t_shared2_S[0] = accumulator;
+    t_shared2_S = accumulator;
   }
-  __syncthreads();
   // S3
-  t_O[5 * block_x + thread_x] = t_shared1_E[thread_x] / t_shared2_S[0];
+  t_O[5 * block_x + thread_x] = t_shared1_E[thread_x] / t_shared2_S;
 }
