@@ -64,6 +64,7 @@ class KernelPrinter:
         """What runs a loop tree."""
         match tree:
             case Block(children):
+                children = _joined(children) if self.context.dialect.grids else children
                 alone = sum(not isinstance(child, Prefetch) for child in children) == 1
                 return one_after_another(children, scope, lambda child, here: self._child(child, here, alone=alone))
             case Guard(otherwise=otherwise) if otherwise is not None:
@@ -244,3 +245,15 @@ class KernelPrinter:
         call = region_call(label, captured, lower, end).braced(condition)
         function = region(label, captured, body, scratch=SCRATCH.name in facts.names, dialect=dialect)
         return call.with_facts(replace(facts, names=NO_NAMES) | Facts((function,)))
+
+
+def _joined(children: tuple[LoopTree, ...]) -> tuple[LoopTree, ...]:
+    """With one branch for those that follow each other on the same condition."""
+    found: list[LoopTree] = []
+    for child in children:
+        match found, child:
+            case [*_, Guard(before, first, None)], Guard(condition, then, None) if before == condition:
+                found[-1] = Guard(condition, Block((first, then)), None)
+            case _:
+                found.append(child)
+    return tuple(found)
