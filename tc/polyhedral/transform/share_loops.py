@@ -100,16 +100,6 @@ def statement_of(domain: isl.UnionSet, name: str) -> isl.UnionSet:
 
 
 @frozen
-class Dealt:
-    """A loop whose points threads share: how it is cut, how its points are dealt, and to how many threads."""
-
-    member: Member
-    cut: Cut
-    distribution: Distribution
-    threads: int
-
-
-@frozen
 class Nest:
     """What blocks and threads share of a nest.
 
@@ -120,16 +110,16 @@ class Nest:
     """
 
     tiles: list[tuple[Member, int]]
-    points: list[tuple[Member, Cut, Distribution]]
+    points: list[tuple[Member, Cut]]
     rows: Mapping[str, Row]
     threads: tuple[int, ...]
     digits: tuple[tuple[Member, Cut], ...] = ()
 
     @property
-    def dealt(self) -> list[Dealt]:
-        """The loops whose points threads share, x first."""
+    def dealt(self) -> list[tuple[Member, Cut, int]]:
+        """The loops whose points threads share, with their cuts, and the threads, x first."""
         counts = self.threads[1:] if self.rows else self.threads
-        return [Dealt(*own, count) for own, count in zip(self.points, counts, strict=False)]
+        return [(member, cut, count) for (member, cut), count in zip(self.points, counts, strict=False)]
 
 
 def nest_of(band: Band, cuts: tuple[Cut, ...], domain: isl.UnionSet, grid: Grid) -> Nest:
@@ -138,7 +128,6 @@ def nest_of(band: Band, cuts: tuple[Cut, ...], domain: isl.UnionSet, grid: Grid)
     chosen.sort(key=lambda own: own[1].last)
     if any(cut.digits for _, cut in chosen):
         return _by_digits(chosen)
-    points = [(member, cut, _distribution(cut, grid)) for member, cut in chosen]
     rows = inner_loops(band.child, domain)
     along_rows = [max(row.extent for row in rows.values())] if rows else []
     wished = [*(0 for _ in along_rows), *(cut.threads for _, cut in chosen)]
@@ -160,14 +149,14 @@ def nest_of(band: Band, cuts: tuple[Cut, ...], domain: isl.UnionSet, grid: Grid)
             )
     while len(threads) > 1 and threads[-1] == 1 and grid.threads is None:
         threads.pop()
-    return Nest([(member, cut.size) for member, cut in chosen if not cut.whole], points, rows, tuple(threads))
+    return Nest([(member, cut.size) for member, cut in chosen if not cut.whole], chosen, rows, tuple(threads))
 
 
-def _distribution(cut: Cut, grid: Grid) -> Distribution:
-    """How the points of a tile are dealt to threads along one loop."""
-    if grid.distribution is not Distribution.VECTORS:
-        return grid.distribution
-    return Distribution.BLOCKED if cut.neighbours else Distribution.CYCLIC
+def distribution_of(cut: Cut, distribution: Distribution) -> Distribution:
+    """How the points of a tile are dealt to threads along one loop; ``distribution``: as options say."""
+    if distribution is not Distribution.VECTORS:
+        return distribution
+    return Distribution.BLOCKED if cut.blocked else Distribution.CYCLIC
 
 
 def _by_digits(chosen: list[tuple[Member, Cut]]) -> Nest:

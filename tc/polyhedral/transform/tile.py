@@ -29,8 +29,8 @@ class Cut:
     ``threads``: how many of a block share the points, if that was asked for; 0 for the default.  ``run``: neighbouring
     points that each of them has, where that does not follow from the distribution.  ``last``: among the
     dimensions of a grid and its blocks, it comes behind all others.  ``whole``: the loop is one tile, for the threads
-    of a block; a grid has no dimension for it.  ``neighbours``: threads had better have neighbouring points each.
-    ``digits``: of the number of a point, the lowest one first, where they say which thread has it.
+    of a block; a grid has no dimension for it.  ``blocked``: points are dealt in runs where the distribution is left
+    open.  ``digits``: of the number of a point, the lowest one first, where they say which thread has it.
     """
 
     size: int
@@ -40,7 +40,7 @@ class Cut:
     run: int = 0
     last: bool = False
     whole: bool = False
-    neighbours: bool = False
+    blocked: bool = False
     digits: tuple[Digit, ...] = ()
 
 

@@ -67,7 +67,7 @@ def default_tiles(scop: Scop, machine: GpuMachine, block: tuple[int, ...] = ()) 
         chosen: dict[Member, int] = {}
         shares: dict[Member, int] = {}
         runs: dict[Member, int] = {}
-        neighbours: frozenset[Member] = frozenset()
+        blocked: frozenset[Member] = frozenset()
         if depth == 0:
             shared = [member for member in counted if member.coincident]
             chosen = dict.fromkeys(shared, 1)
@@ -76,9 +76,9 @@ def default_tiles(scop: Scop, machine: GpuMachine, block: tuple[int, ...] = ()) 
                 chosen |= _plain_tile(shared, scop, machine, domain) if tiled is None else tiled
                 product = None if tiled is None else product
                 shares = _shares(tiled or {})
-                neighbours = frozenset() if product is None else product.runs_of(shared)
                 if tiled is None and not block:
                     runs = _runs(band, shared, chosen, scop, machine, domain)
+                blocked = frozenset() if product is None else product.blocked(shared)
             else:
                 product = None
                 chosen |= {} if block else _several_rows(band, shared, domain, machine)
@@ -91,7 +91,7 @@ def default_tiles(scop: Scop, machine: GpuMachine, block: tuple[int, ...] = ()) 
         return tuple(
             _in_runs(chosen[member], runs[member])
             if member in runs
-            else Cut(chosen[member], threads=shares.get(member, 0), neighbours=member in neighbours)
+            else Cut(chosen[member], threads=shares.get(member, 0), blocked=member in blocked)
             if member in chosen
             else WHOLE
             for member in band.members
@@ -215,7 +215,7 @@ class _Product:
         sizes = {x: min(columns, extents[x]), y: min(rows, extents[y])}
         return {members[name]: size for name, size in self.extended(sizes, extents).items()}
 
-    def runs_of(self, shared: Items[Member]) -> frozenset[Member]:
+    def blocked(self, shared: Items[Member]) -> frozenset[Member]:
         """The loops along which a thread that has neighbours reads vectors, or some elements again.
 
         What it stores then is apart from what other threads do at the same time, so the result may not be contiguous.

@@ -26,7 +26,7 @@ from tc.polyhedral.gpu.mapping.launched_steps import are_worth_launches
 from tc.polyhedral.ir.loops import LoopKind
 from tc.polyhedral.ir.tree import Band, Extension, Leaf, Member, Node, ScheduleTree, Sequence
 from tc.polyhedral.transform.digits import digits_of
-from tc.polyhedral.transform.share_loops import ORDER, Dealt, Grid, Nest, group_size, nest_of, size_at
+from tc.polyhedral.transform.share_loops import ORDER, Grid, Nest, distribution_of, group_size, nest_of, size_at
 from tc.polyhedral.transform.sums import sums_from_zero
 from tc.polyhedral.transform.tile import ChooseCuts, Cut, in_groups
 from tc.targets.options import Distribution
@@ -102,7 +102,7 @@ class _Mapper:
         blocks: list[Member] = []
         for member, size in nest.tiles:
             blocks.append(self.block(member, size, domain, self.most_blocks(blocks, len(nest.tiles), domain)))
-        threads = self.by_digits(nest) if nest.digits else [self.thread(own) for own in nest.dealt]
+        threads = self.by_digits(nest) if nest.digits else [self.thread(*own) for own in nest.dealt]
         if not nest.rows:
             return _around(band, domain, blocks, threads)
         below = replace(band, child=_in_groups(band.child, domain, nest, self.grid.distribution))
@@ -170,13 +170,13 @@ class _Mapper:
             number = number.mod_val(isl.Val.int_from_si(context, most))
         return Member(number, coincident=True, kind=LoopKind.BLOCK)
 
-    def thread(self, own: Dealt) -> Member:
+    def thread(self, member: Member, cut: Cut, threads: int) -> Member:
         """The points of a tile, distributed cyclically or in blocks, or in runs of their own."""
-        cut = own.cut
-        point = own.member.function.mod_val(isl.Val.int_from_si(own.member.function.get_ctx(), cut.size))
+        point = member.function.mod_val(isl.Val.int_from_si(member.function.get_ctx(), cut.size))
         if cut.run:
-            return self.over_threads(_turn(point, cut.run, own.threads), own.threads)
-        return self.over_threads(self.dealt(point, own.distribution, own.threads, cut.size), own.threads)
+            return self.over_threads(_turn(point, cut.run, threads), threads)
+        distribution = distribution_of(cut, self.grid.distribution)
+        return self.over_threads(self.dealt(point, distribution, threads, cut.size), threads)
 
 
 def grid_cuts(choose: ChooseCuts, grid: Grid) -> ChooseCuts:
@@ -188,9 +188,10 @@ def grid_cuts(choose: ChooseCuts, grid: Grid) -> ChooseCuts:
             return cuts
         nest = nest_of(band, cuts, domain, grid)
         groups: dict[int, int] = {}
-        for own in nest.dealt:
-            position = next(n for n, member in enumerate(band.members) if member is own.member)
-            groups[position] = own.cut.run or group_size(own.distribution, own.threads, own.cut.size)
+        for member, cut, threads in nest.dealt:
+            position = next(n for n, own in enumerate(band.members) if own is member)
+            distribution = distribution_of(cut, grid.distribution)
+            groups[position] = cut.run or group_size(distribution, threads, cut.size)
         return tuple(
             replace(cut, within=groups[position]) if 1 < groups.get(position, 0) < cut.size else cut
             for position, cut in enumerate(cuts)
