@@ -434,11 +434,12 @@ class _Run:
             checked=self.options.check_indices,
             promoted=tuple(promotion.buffer for promotion in scop.promotions),
         )
-        return (
-            replace(loops, resident=self.options.min_blocks_per_multiprocessor)
-            if isinstance(self.options, GpuOptions)
-            else loops
-        )
+        match self.options, self.machine:
+            case GpuOptions() as options, GpuMachine() as machine:
+                resident = options.min_blocks_per_multiprocessor
+                return replace(loops, resident=resident, multiprocessors=machine.multiprocessors)
+            case _:
+                return loops
 
 
 def _mentions(body: StatementBody, tensor: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial, reduce
@@ -32,6 +33,7 @@ from tc.polyhedral.ir.loops import (
     Instance,
     Loop,
     LoopKind,
+    LoopProgram,
     LoopTree,
     leaves,
 )
@@ -41,6 +43,8 @@ from tc.polyhedral.proof.printed.verify_thread_order import prove_thread_order
 # Registers of a multiprocessor, and what a thread takes of them beside its partial sums, where these are few.
 _REGISTERS: Final = 1 << 16
 _OTHER_REGISTERS: Final = 56
+# Threads of a warp in each part of a multiprocessor.
+_PARTS: Final = 128
 _FEW_SUMS: Final = 64
 _MOST_RESIDENT: Final = 16
 # In the emulator, blocks and threads run in another order at every launch.
@@ -82,7 +86,7 @@ def launch(printer: TreePrinter, tree: LoopTree, scope: Scope) -> Printed:
     )
     kernel = _Kernel(label, context.dialect, launched, captured, body, shared, tuple(buffers), order)
     if context.dialect.grids is not None:
-        own = _grid_kernel(kernel, context.dialect.grids, context.program.resident)
+        own = _grid_kernel(kernel, context.dialect.grids, context.program)
     elif TEAM.name in body.facts.names:
         own = _launch_team(kernel)
     else:
@@ -151,7 +155,7 @@ def _exchanged(context: Context, tree: LoopTree) -> frozenset[str]:
     return frozenset(context.names.tensors[tensor] for tensor in read & written if tensor not in context.promoted)
 
 
-def _grid_kernel(kernel: _Kernel, words: GridWords, resident: int) -> Printed:
+def _grid_kernel(kernel: _Kernel, words: GridWords, program: LoopProgram) -> Printed:
     """The kernel as a function of its own; the run time launches it."""
     launched, captured = kernel.launch, kernel.captured
     sizes = (launched.sizes(LoopKind.BLOCK), launched.sizes(LoopKind.THREAD))
@@ -173,8 +177,9 @@ def _grid_kernel(kernel: _Kernel, words: GridWords, resident: int) -> Printed:
             begin.append(line("const {} {} = {};", kernel.dialect.index, named(c.variable), value))
     begin.append(kernel.shared)
     x, y, z = grid.block
+    resident, most = program.resident, round(math.prod(grid.grid) / max(program.multiprocessors, 1))
     versions, body = _in_versions(kernel)
-    resident = max(resident, _resident(kernel.body.facts.partial_sums, grid.threads))
+    resident = max(resident, min(_resident(kernel.body.facts.partial_sums, grid.threads), most))
     header = words.kernel.format(threads=grid.threads, x=x, y=y, z=z, resident=resident)
     function = routine(kernel.label, captured, together((*begin, body)), replace(kernel.dialect, routine=header))
     return Printed((), Facts((together((*versions, function)),), grids=(grid,)))
@@ -231,10 +236,13 @@ def _step(iterator: Parameter, dialect: Dialect) -> Parameter:
 def _resident(partial_sums: int, threads: int) -> int:
     """Blocks that find room on a multiprocessor where threads have partial sums, whose totals are in memory.
 
+    Warps are divided among its parts, which have a part of the registers each.
+
     Left alone, CUDA's compiler takes a few registers more for what seldom runs, and fewer blocks find room.
     """
     if not 0 < partial_sums <= _FEW_SUMS:
         return 1
+    threads = -(-threads // _PARTS) * _PARTS
     return min(max(1, _REGISTERS // (threads * (partial_sums + _OTHER_REGISTERS))), _MOST_RESIDENT)
 
 

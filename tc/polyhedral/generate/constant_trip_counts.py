@@ -21,6 +21,7 @@ from tc.polyhedral.ir.loops import (
     Barrier,
     Block,
     Buffer,
+    Copy,
     Guard,
     IndexExpression,
     IndexLiteral,
@@ -36,6 +37,8 @@ from tc.polyhedral.ir.loops import (
 )
 from tc.polyhedral.ir.scop import Scop
 
+# Copies of a thread that are written out.
+_MOST_COPIES: Final = 16
 _CHANGED: Final = {LoopKind.SEQUENTIAL: LoopKind.UNROLLED, LoopKind.REDUCTION: LoopKind.REDUCTION}
 
 
@@ -66,7 +69,9 @@ def _counted(loop: Loop, scop: Scop, ranges: Ranges) -> Loop:
     if loop.kind not in _CHANGED or loop.step != 1:
         return loop
     least, most = range_of(loop.lower, ranges).least, range_of(loop.upper, ranges).most
-    if math.isinf(least) or math.isinf(most) or most - least >= MOST_UNROLLED or not _chooses(loop, scop):
+    if math.isinf(least) or math.isinf(most) or most - least >= MOST_UNROLLED:
+        return loop
+    if not (_chooses(loop, scop) or (most - least < _MOST_COPIES and _only_copies(loop, scop))):
         return loop
     return replace(between(loop, int(least), int(most)), kind=_CHANGED[loop.kind])
 
@@ -92,6 +97,13 @@ def _bounding(bound: IndexExpression, extreme: IndexOperator, limit: IndexLitera
             return left[0] if len(left) == 1 else replace(bound, operands=left)
         case _:
             return bound
+
+
+def _only_copies(loop: Loop, scop: Scop) -> bool:
+    """Whether a thread copies so many parts of a tile to shared memory: what tiles have in common is computed once."""
+    shared = {promotion.loads for promotion in scop.promotions if promotion.buffer.shared}
+    body = loop.body.body if isinstance(loop.body, Loop) and loop.body.kind is LoopKind.VECTOR else loop.body
+    return isinstance(body, Copy) and body.statement in shared
 
 
 def _chooses(loop: Loop, scop: Scop) -> bool:

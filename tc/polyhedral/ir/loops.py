@@ -404,8 +404,9 @@ class LoopProgram:
 
     ``promoted``: the buffers that allocations in the loops bring.  ``checked``: gathers report out-of-range indices
     through the kernel's fault flag instead of reading.  ``resident``: blocks that must find room on a multiprocessor at
-    a time.  ``sizes``: the symbolic ones, parameters behind the scalars.  ``blocked``: the loops with long sums in
-    blocks, as they are printed, once they are found; the printer proves that they are.
+    a time; ``multiprocessors``: those of the device, 0 of a processor.  ``sizes``: the symbolic ones, parameters behind
+    the scalars.  ``blocked``: the loops with long sums in blocks, as they are printed, once they are found; the printer
+    proves that they are.
     """
 
     name: str
@@ -417,5 +418,6 @@ class LoopProgram:
     checked: bool
     promoted: tuple[Buffer, ...] = ()
     resident: int = 1
+    multiprocessors: int = 0
     sizes: Sizes = ()
     blocked: LoopTree | None = None

@@ -283,6 +283,7 @@ static __attribute__((noinline)) void tc_kernel_0(
       }
     }
     if (4 * block_x + 2 * thread_y + thread_x <= 6 && c0 <= 0) {
+      #pragma GCC unroll 2
       for (int32_t c1 = 0; c1 < 2; c1 += 1) {
         // S0_pack2
         tc_copy_later(team, &t_shared2_B[tc_checked_index(offset2 + 16 * c0 + 4 * c1 + 16, 24, &faulted, -3)], &t_B[tc_checked_index(offset3 + 14 * c0 + 7 * c1 + 14, 28, &faulted, -3)], 4);

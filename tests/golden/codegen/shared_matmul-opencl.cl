@@ -45,6 +45,7 @@ __kernel __attribute__((reqd_work_group_size(2, 2, 1))) void tc_kernel_0(
         }
       }
       if (4 * block_x + 2 * thread_y + thread_x <= 6 && c0 <= 0) {
+        #pragma unroll 2
         for (int c1 = 0; c1 < 2; c1 += 1) {
           // S0_pack2
           t_shared2_B[offset2 + 16 * c0 + 4 * c1 + 16] = t_B[offset3 + 14 * c0 + 7 * c1 + 14];

@@ -86,6 +86,7 @@ template <bool aligned> static __forceinline__ void tc_kernel_0_run(
       tc_copy_piece<aligned, true, 8>(&t_shared1_A[offset2 + 16 * c0 + 16], &t_A[offset3 + 2 * c0 + 2]);
     }
     if (4 * block_x + 2 * thread_y + thread_x <= 6 && c0 <= 0) {
+      #pragma unroll 2
       for (int c1 = 0; c1 < 2; c1 += 1) {
         // S0_pack2
         tc_copy_ahead<4>(&t_shared2_B[offset0 + 16 * c0 + 4 * c1 + 16], &t_B[offset1 + 14 * c0 + 7 * c1 + 14]);
