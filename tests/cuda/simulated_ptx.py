@@ -116,6 +116,23 @@ def test_what_is_copied_in_vectors_may_lie_anywhere(elements: int, stages: int) 
     assert not GPU.failures
 
 
+CONVOLUTION = """
+def conv(float(N,G,C,H,W) I, float(G,F,C,KH,KW) W1) -> (O) { O(n,g,f,h,w) +=! I(n,g,c,h+kh,w+kw) * W1(g,f,c,kh,kw) }
+"""
+
+
+@pytest.mark.parametrize("shapes", [((3, 2, 40, 9, 11), (2, 7, 40, 3, 3)), ((2, 1, 50, 7, 13), (1, 6, 50, 5, 3))])
+def test_offsets_of_copies_are_computed_once(shapes: tuple[tuple[int, ...], ...]) -> None:
+    random = np.random.default_rng(1)
+    arrays = [random.standard_normal(shape).astype(np.float32) for shape in shapes]
+    conv = tc.define(CONVOLUTION).conv
+    options = tc.GpuOptions(stages=3)
+    assert 'asm("" : "+r"(kept' in conv.compile(*arrays, target="cuda", options=options).source
+    found: Any = conv(*map(tc.to_device, arrays), target="cuda", options=options)
+    assert compare(conv.oracle(*arrays)["O"], found.numpy()).ok
+    assert not GPU.failures
+
+
 SIZES = (("AB", 70, 66, 50), ("AB'", 33, 40, 96), ("A'B", 64, 64, 32))
 
 

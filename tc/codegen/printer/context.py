@@ -10,6 +10,7 @@ from tc.base.frozen import frozen
 from tc.base.remembered import Remembered
 from tc.base.types import ScalarType
 from tc.codegen.index.indices import index_fragment, require_fit
+from tc.codegen.index.kept_offsets import KeptOffsets
 from tc.codegen.index.launch_offsets import LaunchOffsets
 from tc.codegen.index.pieces import Pieces
 from tc.codegen.index.shared_offsets import SharedOffsets
@@ -77,7 +78,8 @@ class Scope:
     share.  ``launch``: the grid that runs this.  ``stack``,
     ``scratch``: bytes of the thread's stack and scratch memory that buffers around the node take.  ``totals``: those of
     buffers, by the statement that adds to them.  ``placed``: statements of which is known where they write.
-    ``pieces``: elements that a thread has in arrays.
+    ``pieces``: elements that a thread has in arrays.  ``kept``: the offsets of copies that the loop over tiles keeps;
+    ``copying``: the unrolled loops inside of it.
     ``functions``, ``exchanges``: how many of them were printed before.
     """
 
@@ -97,6 +99,8 @@ class Scope:
     exchanges: int = 0
     placed: frozenset[str] = frozenset()
     pieces: Pieces | None = None
+    kept: KeptOffsets | None = None
+    copying: tuple[Loop, ...] = ()
     _bodies: _Bodies = field(default_factory=_Bodies, compare=False, repr=False)
 
     def inside(self, loop: Loop) -> Scope:

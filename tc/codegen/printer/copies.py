@@ -7,6 +7,7 @@ from dataclasses import replace
 from tc.codegen.index.indices import trip_count, values_of
 from tc.codegen.index.transpose import copied, transposed_nest, transposition, transposition_width
 from tc.codegen.printer.context import Context, Scope, TreePrinter
+from tc.codegen.printer.kept_offsets import copied_element
 from tc.codegen.printer.printed import ELSE, Facts, Printed, line
 from tc.codegen.printer.routines import FILL, STREAM
 from tc.codegen.printer.statements import is_asynchronous, statement
@@ -142,7 +143,7 @@ def _beginning(
     body = context.bodies[instance.statement]
     start = context.site(replace(instance, arguments=arguments), scope)
     places = ((body.target, body.subscripts), (value.tensor, value.subscripts))
-    to, from_ = (prefix("&", context.expressions.location(*place, start)) for place in places)
+    to, from_ = (prefix("&", copied_element(context, scope, *place, start)) for place in places)
     return to, from_
 
 

@@ -7,10 +7,12 @@ from typing import Final, assert_never
 
 from tc.base.frozen import frozen
 from tc.codegen.index.indices import after, require_fit, trip_count
+from tc.codegen.index.kept_offsets import KeptOffsets
 from tc.codegen.index.masked_loads import interleaves_masked_loads
 from tc.codegen.printer.accumulators import AccumulatorPrinter
 from tc.codegen.printer.context import Context, Scope, one_after_another
 from tc.codegen.printer.copies import copying_call, filling_piece
+from tc.codegen.printer.kept_offsets import declared, is_over_tiles
 from tc.codegen.printer.lane_totals import lane_total
 from tc.codegen.printer.launches import launch, mapped_loop
 from tc.codegen.printer.loop_pragmas import loop_pragmas
@@ -175,6 +177,12 @@ class KernelPrinter:
         inner = replace(scope.inside(loop), totals={**scope.totals, **own})
         if loop.kind is LoopKind.REDUCTION:
             inner = replace(inner, lane=lane_of(loop))
+        kept = None
+        if self.context.dialect.kept is not None and scope.kept is None and is_over_tiles(loop):
+            kept = KeptOffsets(scope.variables)
+            inner = replace(inner, kept=kept)
+        elif scope.kept is not None and loop.kind is LoopKind.UNROLLED:
+            inner = replace(inner, copying=(*scope.copying, loop))
         folds = folds_of_variables(self.context.dialect, loop, scope.accumulation)
         for fold in loop.folds:
             if fold.statement in inner.totals:
@@ -182,7 +190,7 @@ class KernelPrinter:
         printed = self.loop(loop, scope, self.tree(loop.body, inner) + folds)
         for total in own.values():
             printed = self._array_totals(total).around(loop, printed)
-        return printed
+        return printed if kept is None else declared(self.context, kept, scope) + printed
 
     def _array_totals(self, total: Total) -> ArrayTotals:
         assert total.buffer is not None

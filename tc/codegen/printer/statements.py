@@ -8,6 +8,7 @@ from tc.base.types import ScalarType, computation_type
 from tc.codegen.index.indices import index_fragment
 from tc.codegen.printer.context import Context, Scope
 from tc.codegen.printer.expressions import Site
+from tc.codegen.printer.kept_offsets import copied_element
 from tc.codegen.printer.printed import Printed, line
 from tc.codegen.printer.scatters import scattered
 from tc.codegen.text.fragment import Fragment, element, filled, infix, named, prefix
@@ -66,8 +67,8 @@ def statement(context: Context, instance: Instance, scope: Scope) -> Printed:
     if is_scatter(body):
         return scattered(context, body, site, scope, lambda to: _assign(context, to, body, type, site)).between(heading)
     if found is None:
+        copied = _asynchronous_copy(context, instance, scope, site)
         target = context.expressions.location(body.target, body.subscripts, site)
-        copied = _asynchronous_copy(context, instance, target, site)
         return (copied or _assign(context, target, own, type, site)).between(heading)
     partial = next(p for p in found.partials if p.body is body)
     name, reached = accumulator_name(partial, found), reached_name(partial, found)
@@ -83,7 +84,7 @@ def is_asynchronous(instance: Instance) -> bool:
     return isinstance(instance, Copy) and instance.group is not None
 
 
-def _asynchronous_copy(context: Context, instance: Instance, target: Fragment, site: Site) -> Printed | None:
+def _asynchronous_copy(context: Context, instance: Instance, scope: Scope, site: Site) -> Printed | None:
     """What starts an asynchronous copy; None of a synchronous one, and where the target has only such."""
     dialect, body = context.dialect, context.bodies[instance.statement]
     value = body.value
@@ -92,8 +93,9 @@ def _asynchronous_copy(context: Context, instance: Instance, target: Fragment, s
     bytes = context.layouts[body.target].type.itemsize
     if bytes < _LEAST_ASYNCHRONOUS and not dialect.watches:
         return None
-    source = context.expressions.location(value.tensor, value.subscripts, site)
-    return line(dialect.async_copy, to=prefix("&", target), source=prefix("&", source), bytes=bytes)
+    places = ((body.target, body.subscripts), (value.tensor, value.subscripts))
+    to, source = (prefix("&", copied_element(context, scope, *place, site)) for place in places)
+    return line(dialect.async_copy, to=to, source=source, bytes=bytes)
 
 
 def _assign(context: Context, target: Fragment, body: StatementBody, type: ScalarType, site: Site) -> Printed:

@@ -81,7 +81,8 @@ class Dialect:
     ``exchange``: the warp shuffle (XOR with ``{distance}``) that declares ``{other}`` of ``{type}`` as the ``{value}``
     of the partner lane; ``{number}`` of the kernel.
 
-    ``in_memory``: the statement that forces ``{array}`` out of registers into memory.
+    ``kept``: the statement behind which compilers take ``{value}`` as it is, and compute no part of it elsewhere;
+    ``{letter}``: of its type.  ``in_memory``: the statement that forces ``{array}`` out of registers into memory.
     ``matrices``: its matrix instructions, if it has some.
 
     ``library``: the functions that it brings; ``prelude``: the header with helpers of its own.  ``extremes``: the
@@ -115,6 +116,7 @@ class Dialect:
     pieces_out: Mapping[int, Template] | None = None
     piece_in_versions: Template | None = None
     exchange: Template | None = None
+    kept: Template | None = None
     in_memory: Template | None = None
     matrices: MatrixWords | None = None
     library: Library = C_LIBRARY
@@ -283,6 +285,7 @@ CUDA: Final = replace(
             for operands, name in _HALVES.items()
         },
     ),
+    kept=Template('asm("" : "+{letter}"({value}));'),
     in_memory=Template('asm volatile("" :: "l"({array}) : "memory");'),
     pieces=_pieces("unsigned"),
     pieces_in=_pieces("unsigned"),
@@ -314,6 +317,7 @@ OPENCL: Final = replace(
     async_copy=None,
     commit_and_wait=None,
     exchange=None,
+    kept=None,
     in_memory=None,
     piece_in_versions=None,
     matrices=None,
