@@ -121,9 +121,9 @@ def conv(float(N,G,C,H,W) I, float(G,F,C,KH,KW) W1) -> (O) { O(n,g,f,h,w) +=! I(
 """
 
 
-@pytest.mark.parametrize("shapes", [((3, 2, 40, 9, 11), (2, 7, 40, 3, 3)), ((2, 1, 50, 7, 13), (1, 6, 50, 5, 3))])
-def test_offsets_of_copies_are_computed_once(shapes: tuple[tuple[int, ...], ...]) -> None:
+def test_offsets_of_copies_are_computed_once() -> None:
     random = np.random.default_rng(1)
+    shapes = ((3, 2, 40, 9, 11), (2, 7, 40, 3, 3))
     arrays = [random.standard_normal(shape).astype(np.float32) for shape in shapes]
     conv = tc.define(CONVOLUTION).conv
     options = tc.GpuOptions(stages=3)
