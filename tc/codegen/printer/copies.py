@@ -7,10 +7,10 @@ from dataclasses import replace
 from tc.codegen.index.indices import trip_count, values_of
 from tc.codegen.index.transpose import copied, transposed_nest, transposition, transposition_width
 from tc.codegen.printer.context import Context, Scope, TreePrinter
-from tc.codegen.printer.kept_offsets import copied_element
 from tc.codegen.printer.printed import ELSE, Facts, Printed, line
 from tc.codegen.printer.routines import FILL, STREAM
 from tc.codegen.printer.statements import is_asynchronous, statement
+from tc.codegen.printer.storage import copied_element
 from tc.codegen.printer.wide import wide_loop
 from tc.codegen.text.fragment import Fragment, call, filled, named, prefix
 from tc.codegen.text.names import comment

@@ -12,7 +12,6 @@ from tc.codegen.index.masked_loads import interleaves_masked_loads
 from tc.codegen.printer.accumulators import AccumulatorPrinter
 from tc.codegen.printer.context import Context, Scope, one_after_another
 from tc.codegen.printer.copies import copying_call, filling_piece
-from tc.codegen.printer.kept_offsets import declared, is_over_tiles
 from tc.codegen.printer.lane_totals import lane_total
 from tc.codegen.printer.launches import launch, mapped_loop
 from tc.codegen.printer.loop_pragmas import loop_pragmas
@@ -23,7 +22,7 @@ from tc.codegen.printer.registers import RegisterPrinter
 from tc.codegen.printer.routines import SCRATCH, Parameter, finished, region, region_call, used
 from tc.codegen.printer.scatters import around, hoisted
 from tc.codegen.printer.statements import barrier, prefetch, statement
-from tc.codegen.printer.storage import own_storage
+from tc.codegen.printer.storage import declared, is_over_tiles, own_storage
 from tc.codegen.printer.tile import NotVectorsError
 from tc.codegen.printer.totals import ArrayTotals, TotalNames, folds_in, folds_of_variables
 from tc.codegen.text.fragment import NO_NAMES, Fragment, all_of, filled, named

@@ -8,9 +8,9 @@ from tc.base.types import ScalarType, computation_type
 from tc.codegen.index.indices import index_fragment
 from tc.codegen.printer.context import Context, Scope
 from tc.codegen.printer.expressions import Site
-from tc.codegen.printer.kept_offsets import copied_element
 from tc.codegen.printer.printed import Printed, line
 from tc.codegen.printer.scatters import scattered
+from tc.codegen.printer.storage import copied_element
 from tc.codegen.text.fragment import Fragment, element, filled, infix, named, prefix
 from tc.codegen.text.names import comment
 from tc.language.program.program import Read
