@@ -121,6 +121,23 @@ def conv(float(N,G,C,H,W) I, float(G,F,C,KH,KW) W1) -> (O) { O(n,g,f,h,w) +=! I(
 """
 
 
+@pytest.mark.parametrize("elements", [0, 1])
+def test_results_that_a_thread_has_side_by_side_are_stored_in_vectors(elements: int) -> None:
+    """Wherever the result lies; what is in front of it stays as it is."""
+    random = np.random.default_rng(elements)
+    a, b = (random.standard_normal(shape).astype(np.float32) for shape in ((20, 24), (24, 64)))
+    options = tc.GpuOptions(
+        tc.ScheduleOptions(tile=(16, 32, 8)), block=(8, 8), distribution=tc.Distribution.BLOCKED, stages=2
+    )
+    assert "tc_store_piece<aligned, 16>" in MM.compile(a, b, target="cuda", options=options).source
+    out = Behind(np.full((20, 64), np.nan, np.float32), elements)
+    MM(tc.to_device(a), tc.to_device(b), out=out, target="cuda", options=options)
+    found = out.memory.numpy()
+    assert not found[:elements].any()
+    assert compare(MM.oracle(a, b)["C"], found[elements:].reshape(20, 64)).ok
+    assert not GPU.failures
+
+
 def test_offsets_of_copies_are_computed_once() -> None:
     random = np.random.default_rng(1)
     shapes = ((3, 2, 40, 9, 11), (2, 7, 40, 3, 3))

@@ -152,6 +152,16 @@ static __forceinline__ void tc_copy_piece(element *to, const element *from) {
   }
 }
 
+//= tc_store_piece
+// Stores as many bytes as one instruction moves, of an array of the thread; element by element as above.
+template <bool aligned, int bytes, typename element>
+static __forceinline__ void tc_store_piece(element *to, const element *from) {
+  struct __align__(bytes) { element own[bytes / sizeof(element)]; } piece;
+  for (int n = 0; n < bytes / (int)sizeof(element); n += 1) piece.own[n] = from[n];
+  if constexpr (aligned) *(decltype(piece) *)to = piece;
+  else for (int n = 0; n < bytes / (int)sizeof(element); n += 1) to[n] = piece.own[n];
+}
+
 //= tc_arrived
 // Waits for the copies ahead, but for those of the last so many groups; a group ends here.  What has arrived is seen by
 // all threads after the next barrier.

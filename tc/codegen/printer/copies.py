@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 from tc.codegen.index.indices import trip_count, values_of
 from tc.codegen.index.transpose import copied, transposed_nest, transposition, transposition_width
@@ -20,6 +21,7 @@ from tc.polyhedral.analysis.offsets import LinearForm, index_form, straightened
 from tc.polyhedral.analysis.ranges import Range, always_runs, iterator_range
 from tc.polyhedral.analysis.substitute import substituted
 from tc.polyhedral.ir.loops import (
+    Copy,
     IndexLiteral,
     IndexOperation,
     IndexOperator,
@@ -30,13 +32,16 @@ from tc.polyhedral.ir.loops import (
     variables,
 )
 
+# Of what a thread stores at once.
+_STORED_BYTES: Final = 16
+
 
 def copying_call(printer: TreePrinter, loop: Loop, scope: Scope) -> Printed | None:
     """The loop as a call that does the same; None if there is no such call, or inside a reduction."""
     if scope.accumulation is not None:
         return None
     if scope.launch is not None:
-        return _piece(printer, loop, scope) or wide_loop(printer, loop, scope)
+        return _piece(printer, loop, scope) or _stored_pieces(printer, loop, scope) or wide_loop(printer, loop, scope)
     context = printer.context
     return transposing_call(context, loop, scope) or _stream(context, loop, scope) or filling_call(context, loop, scope)
 
@@ -123,6 +128,34 @@ def _piece(printer: TreePrinter, loop: Loop, scope: Scope) -> Printed | None:
     aligned = filled("(({}){} & {}) == 0", named("uintptr_t"), context.pointer(value.tensor), bytes - 1)
     copied_whole = whole.braced(filled("if ({})", aligned)).between([comment(body.name)])
     return copied_whole + printed.braced(ELSE)
+
+
+def _stored_pieces(printer: TreePrinter, loop: Loop, scope: Scope) -> Printed | None:
+    """Vector stores of what an unrolled loop copies from an array of the thread; None where there are none."""
+    context = printer.context
+    instance, template, lanes = loop.body, context.dialect.store_in_versions, values_of(loop)
+    if loop.kind is not LoopKind.UNROLLED or template is None or not isinstance(instance, Copy):
+        return None
+    body = context.bodies[instance.statement]
+    value, layout = body.value, context.layouts[body.target]
+    if not isinstance(value, Read) or value.tensor not in context.promoted or body.target in context.promoted:
+        return None
+    count = _STORED_BYTES // layout.type.itemsize
+    if context.layouts[value.tensor].type is not layout.type or not lanes or lanes.start or lanes.step != 1:
+        return None
+    site = context.site(instance, scope.inside(loop))
+    places = ((body.target, body.subscripts), (value.tensor, value.subscripts))
+    to, source = (context.expressions.offset(*place, site) for place in places)
+    if len(lanes) % count or to is None or source is None or source.slope(loop.iterator) != 1:
+        return None
+    if not _begins_at_multiple(to, loop.iterator, range(count)):
+        return None
+    pieces = replace(loop, step=count)
+    inside = context.site(instance, scope.inside(pieces))
+    at, from_ = (prefix("&", context.expressions.location(*place, inside)) for place in places)
+    stored = line(template, to=at, source=from_, bytes=_STORED_BYTES).between([comment(body.name)])
+    aligned = frozenset({(context.names.tensors[body.target], _STORED_BYTES)})
+    return printer.loop(pieces, scope, stored).with_facts(Facts(aligned=aligned))
 
 
 def _begins_at_multiple(form: LinearForm, variable: str, values: range) -> bool:

@@ -76,7 +76,8 @@ class Dialect:
     groups but the last ``{pending}`` (``cp.async.commit_group``, ``cp.async.wait_group``).  ``pieces``: by bytes, the
     statement of a vector copy of so many, from ``{source}`` to ``{to}``, both aligned to them; ``pieces_in``,
     ``pieces_out``: of those from memory into an array of a thread, and back.  ``piece_in_versions``: that in functions
-    that have a version for tensors that are not aligned (``{ahead}``: whether it is asynchronous).
+    that have a version for tensors that are not aligned (``{ahead}``: whether it is asynchronous);
+    ``store_in_versions``: that of what a thread has in an array of its own.
 
     ``exchange``: the warp shuffle (XOR with ``{distance}``) that declares ``{other}`` of ``{type}`` as the ``{value}``
     of the partner lane; ``{number}`` of the kernel.
@@ -115,6 +116,7 @@ class Dialect:
     pieces_in: Mapping[int, Template] | None = None
     pieces_out: Mapping[int, Template] | None = None
     piece_in_versions: Template | None = None
+    store_in_versions: Template | None = None
     exchange: Template | None = None
     kept: Template | None = None
     in_memory: Template | None = None
@@ -293,6 +295,7 @@ CUDA: Final = replace(
     piece_in_versions=Template(
         "tc_copy_piece<aligned, {ahead}, {bytes}>({to}, {source});", frozenset({"tc_copy_piece"})
     ),
+    store_in_versions=Template("tc_store_piece<aligned, {bytes}>({to}, {source});", frozenset({"tc_store_piece"})),
     library=CUDA_LIBRARY,
     prelude="cuda.h",
     extremes=("min", "max"),
@@ -321,6 +324,7 @@ OPENCL: Final = replace(
     in_memory=None,
     piece_in_versions=None,
     matrices=None,
+    store_in_versions=None,
     # PoCL 3.0 mixes up what threads keep where it sees a condition around barriers that it cannot decide.
     rotated_loops=True,
     barrier=Template("barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);"),

@@ -45,6 +45,7 @@ ENOUGH_STEPS: Final = 16
 FULL: Final = 8
 # Elements of float32 that are copied at once.
 VECTOR: Final = 4
+ITEM: Final = 4
 # Of so many parts of a loop, a shorter one at its end is of no importance.
 MANY_PARTS: Final = 8
 # Products of fewer steps are none that is worth it.
@@ -78,7 +79,8 @@ def default_tiles(scop: Scop, machine: GpuMachine, block: tuple[int, ...] = ()) 
                 shares = _shares(tiled or {})
                 if tiled is None and not block:
                     runs = _runs(band, shared, chosen, scop, machine, domain)
-                blocked = frozenset() if product is None else product.blocked(shared)
+                points_of = {member: chosen[member] // count for member, count in shares.items()}
+                blocked = frozenset() if product is None else product.blocked(shared, points_of)
             else:
                 product = None
                 chosen |= {} if block else _several_rows(band, shared, domain, machine)
@@ -215,10 +217,11 @@ class _Product:
         sizes = {x: min(columns, extents[x]), y: min(rows, extents[y])}
         return {members[name]: size for name, size in self.extended(sizes, extents).items()}
 
-    def blocked(self, shared: Items[Member]) -> frozenset[Member]:
+    def blocked(self, shared: Items[Member], points: Mapping[Member, int]) -> frozenset[Member]:
         """The loops along which a thread that has neighbours reads vectors, or some elements again.
 
-        What it stores then is apart from what other threads do at the same time, so the result may not be contiguous.
+        What it stores then is apart from what other threads do at the same time: where the result is contiguous, it
+        has to store vectors, too.  ``points``: of a thread, where that is known.
         """
         body, layouts = self.statement.body, layouts_of(self.scop)
         members = {name: m for m in shared if (name := iterator_of(m.function, body)) is not None}
@@ -230,10 +233,14 @@ class _Product:
                     found |= {name for name in own & members.keys() if coefficient(subscript, name) == 1}
             along = {name for name in members if stride(read.subscripts, layouts[read.tensor], name) == 1}
             found |= along or self.by_points(read, members)
+        target = layouts[body.target]
+        steps = target.steps[:-1]
+        vectors = target.type.itemsize == ITEM and all(isinstance(s, int) and s % VECTOR == 0 for s in steps)
         return frozenset(
             member
             for name, member in members.items()
-            if name in found and stride(body.subscripts, layouts[body.target], name) != 1
+            if name in found
+            if stride(body.subscripts, target, name) != 1 or (vectors and points.get(member, 1) % VECTOR == 0)
         )
 
     def by_points(self, read: Read, members: Mapping[str, Member]) -> set[str]:
