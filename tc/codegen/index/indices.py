@@ -68,6 +68,10 @@ def index_fragment(expression: IndexExpression, variables: Mapping[str, Fragment
             return index_literal(value)
         case IndexVariable(name):
             return variables[name]
+        case IndexOperation(IndexOperator.NONNEGATIVE_REMAINDER, (dividend, IndexLiteral(divisor))) if (
+            dialect.masks and not isinstance(dividend, IndexLiteral) and divisor & (divisor - 1) == 0
+        ):
+            return infix("&", index_fragment(dividend, variables, dialect), index_literal(divisor - 1))
         case IndexOperation(operator, operands):
             if operator is IndexOperator.ADD and (difference := _difference(operands)) is not None:
                 return infix("-", *(index_fragment(operand, variables, dialect) for operand in difference))

@@ -93,6 +93,8 @@ class Dialect:
     ``wraps``: signed integers that overflow wrap around.  ``watches``: every access is checked, and faults are
     reported.  ``narrow``: iterators and offsets have 32 bits.  ``rotated_loops``: a loop with barriers that is known to
     have iterations is printed as ``do ... while``, its condition after the body.
+    ``masks``: remainders by powers of two, of what is not negative, are masks: compilers do not see that of the numbers
+    of loops over tiles.
     """
 
     values: Mapping[ScalarType, str]
@@ -129,6 +131,7 @@ class Dialect:
     watches: bool = False
     narrow: bool = False
     rotated_loops: bool = False
+    masks: bool = False
 
     @property
     def global_memory(self) -> str:
@@ -287,6 +290,7 @@ CUDA: Final = replace(
             for operands, name in _HALVES.items()
         },
     ),
+    masks=True,
     kept=Template('asm("" : "+{letter}"({value}));'),
     in_memory=Template('asm volatile("" :: "l"({array}) : "memory");'),
     pieces=_pieces("unsigned"),
@@ -327,6 +331,7 @@ OPENCL: Final = replace(
     store_in_versions=None,
     # PoCL 3.0 mixes up what threads keep where it sees a condition around barriers that it cannot decide.
     rotated_loops=True,
+    masks=False,
     barrier=Template("barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);"),
     pieces=_pieces("uint", "__local ", "__global "),
     pieces_in=_pieces("uint", "", "__global "),

@@ -8,6 +8,7 @@ always holds; left around a barrier, it would make the barrier look divergent.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import reduce
 from typing import Final, assert_never
 
 from tc.polyhedral.analysis.ranges import Range, Ranges, iterator_range, range_of
@@ -41,7 +42,7 @@ def without_constant_guards(tree: LoopTree, ranges: Ranges) -> LoopTree:
             other = None if otherwise is None else without_constant_guards(otherwise, ranges)
             if any(range_of(own, ranges) == _NEVER for own in left):
                 return Block(()) if other is None else other
-            condition = left[0] if len(left) == 1 else IndexOperation(IndexOperator.AND, tuple(left))
+            condition = reduce(lambda first, second: IndexOperation(IndexOperator.AND, (first, second)), left)
             return Guard(condition, without_constant_guards(then, ranges), other)
         case Allocation():
             return replace(tree, body=without_constant_guards(tree.body, ranges))

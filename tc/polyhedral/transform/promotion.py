@@ -89,7 +89,8 @@ class Placement:
     ``order``: of its dimensions, from the outermost one to the contiguous one.  ``sharing``: which threads have one
     array together.  ``padding``: elements added to every row.  ``rotation``: of the buffer, which is then one for
     all iterations of the last member of the prefix.  ``registers``: it is a register tile.  ``panels``: of a dimension;
-    their number is one more in ``order``, behind all others of the box.
+    their number is one more in ``order``, behind all others of the box.  ``room``: the extents of the buffer, where it
+    has more places than the box.
     """
 
     name: str
@@ -99,9 +100,11 @@ class Placement:
     rotation: Rotation | None = None
     registers: bool = False
     panels: Panels | None = None
+    room: tuple[int, ...] | None = None
 
     def layout(self, type: ScalarType, box: Box, *, written: bool) -> Layout:
         """How the elements of the box lie in the buffer; ``written``: whether a statement writes some of them."""
+        box = box if self.room is None else replace(box, extents=self.room)
         if self.sharing is Sharing.LANES:
             # Each thread has its elements of the last dimension in an array of its own.
             return Layout(type, box.extents, (*contiguous_strides(box.extents[:-1]), 0))

@@ -11,6 +11,7 @@ import pytest
 
 from tc.polyhedral.analysis.ranges import Range, range_of
 from tc.polyhedral.generate.constant_guards import without_constant_guards
+from tc.polyhedral.ir.loop_text import loop_text
 from tc.polyhedral.ir.loops import (
     Block,
     Guard,
@@ -77,3 +78,12 @@ def test_a_settled_guard_leaves_one_branch(
 def test_a_guard_of_some_iterations_stays() -> None:
     loop = guarded(compared(IndexOperator.LESS_EQUAL, 6), OTHER)
     assert without_constant_guards(loop, {}) == loop
+
+
+def test_three_conditions_that_are_left_are_printed() -> None:
+    """An operation has two operands, wherever there are more conditions."""
+    conditions = [compared(IndexOperator.LESS_EQUAL, value) for value in (9, 5, 3, 4)]
+    both = IndexOperation(IndexOperator.AND, (conditions[0], conditions[1]))
+    every = IndexOperation(IndexOperator.AND, (IndexOperation(IndexOperator.AND, (both, conditions[2])), conditions[3]))
+    left = without_constant_guards(guarded(every), {})
+    assert "if ((i <= 5) && (i <= 3)) && (i <= 4)" in loop_text(left)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -28,6 +29,7 @@ from tc.polyhedral.ir.scop import Scop
 from tc.polyhedral.proof.printed.verify_surplus import find_seen_surplus, prove_surplus
 from tc.reference.compare import compare
 from tests.polyhedral.mutants import Edit, edits, mutants, nodes
+from tests.translated import translated
 from tests.turns import every
 
 Answer = TypeVar("Answer")
@@ -178,3 +180,17 @@ def test_what_is_read_past_shared_memory_keeps_its_guards() -> None:
 
     before, after = asked(both, tc.GpuOptions(TILE, block=(8, 8), shared_memory=0))
     assert before == after > 0
+
+
+def test_tiles_of_results_that_are_no_multiple_of_a_warp_have_even_threads() -> None:
+    """Sixteen threads have seven of the 112 rows each that a tile of 100 has, and the buffers have places for all."""
+    source = translated(TMM, (100, 512), (16384, 512), target="cuda:sm_90").source.text
+    assert "__launch_bounds__(256" in source
+    before, after = source.split("// S0\n")
+    steps = before[before.index("c0 >= 0") :]
+    assert re.findall(r"for \(int c\d = 0; c\d < (\d+);", steps)[1:] == ["7", "8"]
+    assert "if (" not in steps
+    assert "// S0_store0" in after
+    rng = np.random.default_rng(5)
+    a, b = rng.standard_normal((97, 12), np.float32), rng.standard_normal((8200, 12), np.float32)
+    assert compare(TMM.oracle(a, b)["C"], np.asarray(TMM(a, b, target="emulator"))).ok

@@ -214,7 +214,7 @@ class _Product:
         y, x = (name for name in members if name in pair)
         others = math.prod(extents[name] for name in extents if name not in pair)
         columns, rows = _enough(PRODUCT_TILES, (others, extents[y], extents[x]), self.machine)
-        sizes = {x: min(columns, extents[x]), y: min(rows, extents[y])}
+        sizes = {x: _side(columns, extents[x]), y: _side(rows, extents[y])}
         return {members[name]: size for name, size in self.extended(sizes, extents).items()}
 
     def blocked(self, shared: Items[Member], points: Mapping[Member, int]) -> frozenset[Member]:
@@ -324,6 +324,11 @@ def _shares(tile: Mapping[Member, int]) -> dict[Member, int]:
     if columns % SIDE or rows % SIDE or columns * rows < MANY_POINTS:
         return {}
     return {x: SIDE, y: min(SIDE, columns * rows // POINTS // SIDE)}
+
+
+def _side(size: int, extent: int) -> int:
+    """Of a tile: threads have as many points each, be they there or not, unless there are few of them."""
+    return min(size, extent if extent <= 2 * SIDE else -(-extent // SIDE) * SIDE)
 
 
 def _reach(subscript: Expression, sizes: Mapping[str | None, int]) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from collections.abc import Sequence as Items
 from dataclasses import dataclass
-from typing import assert_never
+from typing import Final, assert_never
 
 import islpy as isl
 
@@ -27,6 +27,9 @@ from tc.polyhedral.ir.tree import Member
 from tc.polyhedral.transform.buffer_layouts import Padding, bytes_of
 from tc.polyhedral.transform.promotion import Access, Footprint, Placement, Promoted, promote_accesses
 from tc.targets.options import TileLayout
+
+# Threads along a side of a tile that is as large as some operand.
+_SIDE: Final = 16
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,7 @@ def promote_operand(
         if box is None:
             continue
         name, order = f"shared{len(scop.promotions)}_{operand.read.tensor}", _order(operand, tiles.layout, box)
-        placement = Placement(name, order, Sharing.BLOCK, tiles.padding, tiles.rotation)
+        placement = Placement(name, order, Sharing.BLOCK, tiles.padding, tiles.rotation, room=_room(operand, box))
         if bytes_of(placement.layout(tensor.type, box, written=False)) > tiles.bytes:
             continue
         if not turned and has_owner([operand.relation], members):
@@ -113,6 +116,16 @@ def _order(operand: Operand, layout: TileLayout, box: Box) -> tuple[int, ...]:
             return tuple(dimensions) if steps or box.extents[best] % 2 else by_points
         case _:
             assert_never(layout)
+
+
+def _room(operand: Operand, box: Box) -> tuple[int, ...]:
+    """The extents of a buffer, with places for points beyond the border of a result, which threads go through, too."""
+    (results,) = operand.statement.writes
+    points = {position for own in _moved_by(results) for position in own}
+    return tuple(
+        -(-extent // _SIDE) * _SIDE if extent > 2 * _SIDE and own and own <= points else extent
+        for extent, own in zip(box.extents, _moved_by(operand.relation), strict=True)
+    )
 
 
 def _moved_by(relation: isl.Map) -> list[set[int]]:
