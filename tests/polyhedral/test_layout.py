@@ -91,10 +91,11 @@ def conv(float(N,G,C,H,W) I, float(G,F,C,KH,KW) W1) -> (O) { O(n,g,f,h,w) +=! I(
 """
 
 
-def accesses(size: int) -> tuple[list[str], list[str]]:
+def accesses(size: int, channels: int = 8, side: int = 28) -> tuple[list[str], list[str]]:
     """The terms of where a convolution with default options reads its image and its filters, of so many rows."""
     conv = tc.define(CONVOLUTION).conv
-    source = translated(conv, (32, 32, 8, 28, 28), (32, 8, 8, size, size), target="cuda:sm_90").source.text
+    shapes = ((32, 32, channels, side, side), (32, channels, channels, size, size))
+    source = translated(conv, *shapes, target="cuda:sm_90").source.text
     names = dict(re.findall(r"const int (offset\d+) = (.*);", source))
     found = re.search(r"\+= t_shared\d_I\[(.*?)\] \* t_shared\d_W1\[(.*?)\];", source)
     assert found is not None
@@ -119,9 +120,29 @@ def test_threads_have_rows_of_an_image_that_are_neighbours() -> None:
     assert "56 * thread_y" in image
 
 
+def test_threads_have_whole_rows_of_small_images() -> None:
+    """The columns and the taps of a row move by one element each, and no thread does."""
+    image, filters = accesses(3, channels=32, side=7)
+    assert sum(re.fullmatch(r"c\d", term) is not None for term in image) == 2
+    assert not any(re.fullmatch(r"thread_\w+", term) for term in image)
+    assert re.fullmatch(r"4 \* thread_\w+", filters[-2])
+    assert re.fullmatch(r"c\d", filters[-1])
+
+
+def test_rows_of_images_keep_their_length() -> None:
+    """Where operands move along other loops, too, a tile has no points beyond the border."""
+    conv = tc.define(CONVOLUTION).conv
+    source = translated(conv, (32, 32, 4, 56, 56), (32, 4, 4, 3, 3), target="cuda:sm_90").source.text
+    assert "__launch_bounds__(243" in source  # 27 by 9, for 54 columns
+
+
 def test_values_of_convolutions_with_default_options_are_those_of_the_definition() -> None:
     conv = tc.define(CONVOLUTION).conv
     random = np.random.default_rng(0)
-    for shapes in (((5, 2, 3, 13, 17), (2, 7, 3, 3, 3)), ((9, 1, 4, 12, 9), (1, 8, 4, 5, 2))):
+    for shapes in (
+        ((5, 2, 3, 13, 17), (2, 7, 3, 3, 3)),
+        ((9, 1, 4, 12, 9), (1, 8, 4, 5, 2)),
+        ((33, 4, 6, 7, 6), (4, 32, 6, 3, 3)),
+    ):
         arrays = [random.standard_normal(shape, np.float32) for shape in shapes]
         assert compare(conv.oracle(*arrays)["O"], np.asarray(conv(*arrays, target="emulator"))).ok

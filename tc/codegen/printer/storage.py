@@ -82,17 +82,16 @@ def _declared(context: Context, kept: KeptOffsets, scope: Scope) -> Iterator[Pri
     assert dialect.kept is not None
     for name, value, loop in kept.computed():
         if loop is None:
-            yield line("{} {} = {};", index, named(name), context.index(value, scope))
+            yield line("{} {} = {};", index, named(name), context.index(value, scope)).declaring(named(name))
             yield line(dialect.kept, value=named(name), letter=letter)
             continue
         assert isinstance(loop.upper, IndexLiteral)
         inside, count = scope.inside(loop), loop.upper.value + 1
         iterator = inside.variables[loop.iterator]
         place = element(name, iterator)
-        computed = line("{} = {};", place, context.index(value, inside)) + line(
-            dialect.kept, value=place, letter=letter
-        )
-        yield line("{} {}[{}];", index, named(name), count)
+        computed = line("{} = {};", place, context.index(value, inside))
+        computed += line(dialect.kept, value=place, letter=letter)
+        yield line("{} {}[{}];", index, named(name), count).declaring(named(name))
         header = filled("for ({0} {1} = 0; {1} < {2}; {1} += 1)", index, iterator, count)
         yield computed.braced(header).between([dialect.unroll.format(count=count)] if dialect.unroll else [])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from collections.abc import Sequence as Items
 from dataclasses import replace
 from typing import Final
@@ -46,6 +46,8 @@ FULL: Final = 8
 # Elements of float32 that are copied at once.
 VECTOR: Final = 4
 ITEM: Final = 4
+# Rows of an image so short that a thread may have a whole one.
+SHORT_ROW: Final = 8
 # Of so many parts of a loop, a shorter one at its end is of no importance.
 MANY_PARTS: Final = 8
 # Products of fewer steps are none that is worth it.
@@ -77,6 +79,8 @@ def default_tiles(scop: Scop, machine: GpuMachine, block: tuple[int, ...] = ()) 
                 chosen |= _plain_tile(shared, scop, machine, domain) if tiled is None else tiled
                 product = None if tiled is None else product
                 shares = _shares(tiled or {})
+                if product is not None and not block:
+                    shares |= product.in_rows(tiled or {})
                 if tiled is None and not block:
                     runs = _runs(band, shared, chosen, scop, machine, domain)
                 points_of = {member: chosen[member] // count for member, count in shares.items()}
@@ -214,8 +218,18 @@ class _Product:
         y, x = (name for name in members if name in pair)
         others = math.prod(extents[name] for name in extents if name not in pair)
         columns, rows = _enough(PRODUCT_TILES, (others, extents[y], extents[x]), self.machine)
-        sizes = {x: _side(columns, extents[x]), y: _side(rows, extents[y])}
+        most = {name: self.side(name, members.keys(), extents[name]) for name in (x, y)}
+        sizes = {x: min(columns, most[x]), y: min(rows, most[y])}
         return {members[name]: size for name, size in self.extended(sizes, extents).items()}
+
+    def side(self, name: str, points: Set[str], extent: int) -> int:
+        """Of a tile, at most: threads have as many points each, be they there or not, unless there are few of them.
+
+        Operands that move along other loops, too, have no places for what is not there.
+        """
+        uses = (iterators_in((s,)) for read in value_reads(self.statement.body) for s in read.subscripts)
+        alone = all(own <= points for own in uses if name in own)
+        return -(-extent // SIDE) * SIDE if alone and extent > 2 * SIDE else extent
 
     def blocked(self, shared: Items[Member], points: Mapping[Member, int]) -> frozenset[Member]:
         """The loops along which a thread that has neighbours reads vectors, or some elements again.
@@ -242,6 +256,25 @@ class _Product:
             if name in found
             if stride(body.subscripts, target, name) != 1 or (vectors and points.get(member, 1) % VECTOR == 0)
         )
+
+    def in_rows(self, tile: Mapping[Member, int]) -> dict[Member, int]:
+        """The threads along some loops of a convolution of small images: each of them has whole rows, whose taps share
+        elements, and as many filters as a vector has.
+        """
+        body = self.statement.body
+        sizes = {name: size for m, size in tile.items() if (name := iterator_of(m.function, body)) is not None}
+        members = {name: m for m in tile if (name := iterator_of(m.function, body)) is not None}
+        for read in value_reads(body):
+            last = iterators_in(read.subscripts[-1:])
+            rows = [name for name in last & sizes.keys() if coefficient(read.subscripts[-1], name) == 1]
+            if len(rows) != 1 or last <= sizes.keys() or not 1 < sizes[rows[0]] <= SHORT_ROW:
+                continue
+            row, image = members[rows[0]], iterators_in(read.subscripts)
+            filters = {name: size // VECTOR for name, size in sizes.items() if name not in image and size % VECTOR == 0}
+            others = math.prod(size for name, size in sizes.items() if name not in (rows[0], *filters))
+            if sizes[rows[0]] == self.extent(row) and others * math.prod(filters.values()) >= 2 * self.machine.warp:
+                return {row: 1, **{members[name]: size for name, size in filters.items()}}
+        return {}
 
     def by_points(self, read: Read, members: Mapping[str, Member]) -> set[str]:
         """The loop that is innermost in shared memory where an operand lies there in another order than in memory."""
@@ -324,11 +357,6 @@ def _shares(tile: Mapping[Member, int]) -> dict[Member, int]:
     if columns % SIDE or rows % SIDE or columns * rows < MANY_POINTS:
         return {}
     return {x: SIDE, y: min(SIDE, columns * rows // POINTS // SIDE)}
-
-
-def _side(size: int, extent: int) -> int:
-    """Of a tile: threads have as many points each, be they there or not, unless there are few of them."""
-    return min(size, extent if extent <= 2 * SIDE else -(-extent // SIDE) * SIDE)
 
 
 def _reach(subscript: Expression, sizes: Mapping[str | None, int]) -> int:
