@@ -13,7 +13,7 @@ __kernel __attribute__((reqd_work_group_size(7, 2, 1))) void tc_kernel_0(
   const int thread_y = get_local_id(1);
   const int thread_x = get_local_id(0);
   __local float t_shared1_A[2] __attribute__((aligned(64)));
-  __local float t_shared2_B[7] __attribute__((aligned(64)));
+  __local float t_shared2_B[8] __attribute__((aligned(64)));
   const int offset0 = 8 * block_y + 4 * thread_x;
   float t_private0_C;
   if (2 * block_y + thread_y <= 4) {

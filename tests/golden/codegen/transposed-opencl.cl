@@ -11,8 +11,8 @@ __kernel __attribute__((reqd_work_group_size(3, 5, 1))) void tc_kernel_0(
     __global float *restrict t_C) {
   const int thread_y = get_local_id(1);
   const int thread_x = get_local_id(0);
-  __local float t_shared1_A[5] __attribute__((aligned(64)));
-  __local float t_shared2_B[3] __attribute__((aligned(64)));
+  __local float t_shared1_A[6] __attribute__((aligned(64)));
+  __local float t_shared2_B[4] __attribute__((aligned(64)));
   const int offset0 = 12 * thread_y + 4 * thread_x;
   float t_private0_C;
   // S0_init

@@ -32,8 +32,8 @@ extern "C" __global__ __launch_bounds__(15, 1) void tc_kernel_0(
     float *__restrict__ t_C) {
   const int thread_y = threadIdx.y;
   const int thread_x = threadIdx.x;
-  __shared__ __align__(64) float t_shared1_A[53];
-  __shared__ __align__(64) float t_shared2_B[51];
+  __shared__ __align__(64) float t_shared1_A[54];
+  __shared__ __align__(64) float t_shared2_B[52];
   const int offset0 = 3 * thread_y + thread_x;
   const int offset1 = 12 * thread_y + 4 * thread_x;
   float t_private0_C;

@@ -194,3 +194,18 @@ def test_tiles_of_results_that_are_no_multiple_of_a_warp_have_even_threads() -> 
     rng = np.random.default_rng(5)
     a, b = rng.standard_normal((97, 12), np.float32), rng.standard_normal((8200, 12), np.float32)
     assert compare(TMM.oracle(a, b)["C"], np.asarray(TMM(a, b, target="emulator"))).ok
+
+
+@pytest.mark.parametrize("sides", [(26, 26), (27, 17)])
+def test_threads_have_pairs_of_points_of_small_tiles_of_which_there_are_many(sides: tuple[int, int]) -> None:
+    rows, columns = sides
+    products = tc.define("def tbmm(float(B,N,M) X, float(B,K,M) Y) -> (Z) { Z(b,n,k) +=! X(b,n,m) * Y(b,k,m) }").tbmm
+    source = translated(products, (600, rows, 9), (600, columns, 9), target="cuda:sm_90").source.text
+    assert f"__launch_bounds__({-(-rows // 2) * -(-columns // 2)}, 1)" in source
+    steps = source.split("// S0\n")
+    assert len(steps) == 2
+    assert re.findall(r"for \(int c\d = 0; c\d < (\d+);", steps[0])[-2:] == ["2", "2"]
+    assert not re.search(r"if \([^)]*c\d", steps[0][steps[0].rindex("__syncthreads") :])
+    rng = np.random.default_rng(6)
+    a, b = (rng.standard_normal((270, side, 5), np.float32) for side in sides)
+    assert compare(products.oracle(a, b)["Z"], np.asarray(products(a, b, target="emulator"))).ok

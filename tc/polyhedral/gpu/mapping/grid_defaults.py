@@ -46,6 +46,8 @@ FULL: Final = 8
 # Elements of float32 that are copied at once.
 VECTOR: Final = 4
 ITEM: Final = 4
+# The least side of a tile of which threads have pairs of points.
+PAIRS: Final = 16
 # Rows of an image so short that a thread may have a whole one.
 SHORT_ROW: Final = 8
 # Of so many parts of a loop, a shorter one at its end is of no importance.
@@ -78,7 +80,7 @@ def default_tiles(scop: Scop, machine: GpuMachine, block: tuple[int, ...] = ()) 
                 tiled = None if product is None else product.tile(shared)
                 chosen |= _plain_tile(shared, scop, machine, domain) if tiled is None else tiled
                 product = None if tiled is None else product
-                shares = _shares(tiled or {})
+                shares = _shares(tiled or {}) or (product.in_pairs(tiled or {}, shared) if product else {})
                 if product is not None and not block:
                     shares |= product.in_rows(tiled or {})
                 if tiled is None and not block:
@@ -256,6 +258,14 @@ class _Product:
             if name in found
             if stride(body.subscripts, target, name) != 1 or (vectors and points.get(member, 1) % VECTOR == 0)
         )
+
+    def in_pairs(self, tile: Mapping[Member, int], shared: Items[Member]) -> dict[Member, int]:
+        """The threads along both sides of a small tile of which there are many: each has two points along either."""
+        sides = {member: size for member, size in tile.items() if size > 1}
+        blocks = math.prod(-(-self.extent(member) // tile.get(member, 1)) for member in shared)
+        small = len(sides) == 2 and all(PAIRS <= size <= 2 * SIDE for size in sides.values())
+        many = blocks >= 2 * self.machine.enough_blocks
+        return {member: -(-size // 2) for member, size in sides.items()} if small and many else {}
 
     def in_rows(self, tile: Mapping[Member, int]) -> dict[Member, int]:
         """The threads along some loops of a convolution of small images: each of them has whole rows, whose taps share

@@ -123,9 +123,15 @@ def _room(operand: Operand, box: Box) -> tuple[int, ...]:
     (results,) = operand.statement.writes
     points = {position for own in _moved_by(results) for position in own}
     return tuple(
-        -(-extent // _SIDE) * _SIDE if extent > 2 * _SIDE and own and own <= points else extent
+        _whole(extent) if own and own <= points else extent
         for extent, own in zip(box.extents, _moved_by(operand.relation), strict=True)
     )
+
+
+def _whole(extent: int) -> int:
+    """As many points as threads go through along a side of a tile: 16 threads of a large one, or pairs of points."""
+    unit = _SIDE if extent > 2 * _SIDE else min(extent, 2)
+    return -(-extent // unit) * unit
 
 
 def _moved_by(relation: isl.Map) -> list[set[int]]:
