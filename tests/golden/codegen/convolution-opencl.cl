@@ -25,7 +25,7 @@ __kernel __attribute__((reqd_work_group_size(3, 1, 2))) void tc_kernel_0(
   for (int c0 = 0; c0 < 4; c0 += 1) {
     if (c0 <= -thread_z - (thread_x - 3 * thread_z + 4) / 6 + 3) {
       // S0_pack1
-      t_shared1_X[22 * ((6 * c0 + 3 * thread_z + thread_x) / 20) + 11 * ((6 * c0 + 3 * thread_z + thread_x) / 10 % 2) + 5 * ((6 * c0 + 3 * thread_z + thread_x) / 5 % 2) + (6 * c0 + 3 * thread_z + thread_x) % 5] = t_X[40 * ((6 * c0 + 3 * thread_z + thread_x) / 20) + 20 * ((6 * c0 + 3 * thread_z + thread_x) / 10 % 2) + 5 * block_y + 5 * ((6 * c0 + 3 * thread_z + thread_x) / 5 % 2) + (6 * c0 + 3 * thread_z + thread_x) % 5];
+      t_shared1_X[11 * ((6 * c0 + 3 * thread_z + thread_x) / 10) + 5 * ((6 * c0 + 3 * thread_z + thread_x) / 5 % 2) + (6 * c0 + 3 * thread_z + thread_x) % 5] = t_X[20 * ((6 * c0 + 3 * thread_z + thread_x) / 10) + 5 * block_y + 5 * ((6 * c0 + 3 * thread_z + thread_x) / 5 % 2) + (6 * c0 + 3 * thread_z + thread_x) % 5];
     }
   }
   #pragma unroll 4

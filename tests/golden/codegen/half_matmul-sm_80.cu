@@ -107,32 +107,36 @@ template <bool aligned> static __forceinline__ void tc_kernel_0_run(
       }
     }
   }
-  for (int c0 = -1; c0 < 2; c0 += 1) {
+  // S0_pack1
+  tc_copy_piece<aligned, true, 16>(&t_shared1_A[640 * thread_z + 40 * thread_y + 8 * thread_x], &t_A[1024 * thread_z + 64 * thread_y + 8 * thread_x]);
+  // S0_pack2
+  tc_copy_piece<aligned, true, 16>(&t_shared2_B[640 * thread_z + 40 * thread_y + 8 * thread_x], &t_B[2048 * block_x + 1024 * thread_z + 64 * thread_y + 8 * thread_x]);
+  tc_arrived<0>();
+  __syncthreads();
+  for (int c0 = 0; c0 < 2; c0 += 1) {
     if (c0 <= 0) {
       // S0_pack1
       tc_copy_piece<aligned, true, 16>(&t_shared1_A[offset0 + 1280 * c0 + 1280], &t_A[offset1 + 32 * c0 + 32]);
       // S0_pack2
       tc_copy_piece<aligned, true, 16>(&t_shared2_B[offset0 + 1280 * c0 + 1280], &t_B[offset2 + 32 * c0 + 32]);
     }
-    if (c0 >= 0) {
-      #pragma unroll 2
-      for (int c1 = 0; c1 < 2; c1 += 1) {
-        {
-          // S0
-          const int row = 4 * (thread_y % 2) + thread_x;
-          const int matrix = thread_y % 8 / 2;
-          uint32_t left[1][4], right[2][2];
-          for (int c2 = 0; c2 < 1; c2 += 1) {
-            tc_load_rows<4>(left[c2], &t_shared1_A[1280 * c0 + 1280 * c2 + 640 * (matrix % 2) + 320 * (thread_y / 8) + 40 * row + 16 * c1 + 8 * (matrix / 2)]);
-          }
-          for (int c2 = 0; c2 < 1; c2 += 1) {
-            tc_load_rows<4>(right[2 * c2], &t_shared2_B[1280 * c0 + 1280 * c2 + 640 * (matrix / 2) + 320 * thread_z + 40 * (row % 8) + 16 * c1 + 8 * (matrix % 2)]);
-          }
-          for (int c2 = 0; c2 < 1; c2 += 1) {
-            #pragma unroll 2
-            for (int c3 = 0; c3 < 2; c3 += 1) {
-              tc_multiply_float16(&t_private0_sum0[8 * c2 + 2 * c3], &t_private0_sum0[8 * c2 + 2 * c3 + 1], &t_private0_sum0[8 * c2 + 2 * c3 + 4], &t_private0_sum0[8 * c2 + 2 * c3 + 5], left[c2], right[c3]);
-            }
+    #pragma unroll 2
+    for (int c1 = 0; c1 < 2; c1 += 1) {
+      {
+        // S0
+        const int row = 4 * (thread_y % 2) + thread_x;
+        const int matrix = thread_y % 8 / 2;
+        uint32_t left[1][4], right[2][2];
+        for (int c2 = 0; c2 < 1; c2 += 1) {
+          tc_load_rows<4>(left[c2], &t_shared1_A[1280 * c0 + 1280 * c2 + 640 * (matrix & 1) + 320 * (thread_y / 8) + 40 * row + 16 * c1 + 8 * (matrix / 2)]);
+        }
+        for (int c2 = 0; c2 < 1; c2 += 1) {
+          tc_load_rows<4>(right[2 * c2], &t_shared2_B[1280 * c0 + 1280 * c2 + 640 * (matrix / 2) + 320 * thread_z + 40 * (row & 7) + 16 * c1 + 8 * (matrix & 1)]);
+        }
+        for (int c2 = 0; c2 < 1; c2 += 1) {
+          #pragma unroll 2
+          for (int c3 = 0; c3 < 2; c3 += 1) {
+            tc_multiply_float16(&t_private0_sum0[8 * c2 + 2 * c3], &t_private0_sum0[8 * c2 + 2 * c3 + 1], &t_private0_sum0[8 * c2 + 2 * c3 + 4], &t_private0_sum0[8 * c2 + 2 * c3 + 5], left[c2], right[c3]);
           }
         }
       }

@@ -258,6 +258,7 @@ static __attribute__((noinline)) void tc_kernel_0(
     }
   }
   if (4 * block_x + 2 * thread_y + thread_x <= 6) {
+    #pragma GCC unroll 2
     for (int32_t c0 = 0; c0 < 2; c0 += 1) {
       // S0_pack2
       tc_copy_later(team, &t_shared2_B[tc_checked_index(offset2 + 4 * c0, 24, &faulted, -3)], &t_B[tc_checked_index(offset3 + 7 * c0, 28, &faulted, -3)], 4);

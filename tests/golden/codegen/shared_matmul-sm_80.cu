@@ -73,6 +73,7 @@ template <bool aligned> static __forceinline__ void tc_kernel_0_run(
     tc_copy_piece<aligned, true, 8>(&t_shared1_A[4 * thread_y + 2 * thread_x], &t_A[16 * block_y + 8 * thread_y + 4 * thread_x]);
   }
   if (4 * block_x + 2 * thread_y + thread_x <= 6) {
+    #pragma unroll 2
     for (int c0 = 0; c0 < 2; c0 += 1) {
       // S0_pack2
       tc_copy_ahead<4>(&t_shared2_B[offset0 + 4 * c0], &t_B[offset1 + 7 * c0]);
