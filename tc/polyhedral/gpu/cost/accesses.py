@@ -36,7 +36,7 @@ class Access:
 
     ``offsets``: axes of copies, innermost first, then threads; ``active``: which threads do, likewise.  ``mentioned``:
     the loops that the element depends on.  ``widest``: bytes of an access that the compiler may make of several.
-    ``depth``: of reads that wait for one another.
+    ``depth``: of reads that wait for one another.  ``pieces``: the innermost copies are one access, if they may be.
     ``constant``: of what the kernel does not write.  ``growth``: how many sectors all iterations of the loops around
     touch, divided by what one does, and by the number of iterations; ``nearest``: with the innermost of these alone.
     """
@@ -52,6 +52,7 @@ class Access:
     depth: int = 1
     gathered: bool = False
     constant: bool = False
+    pieces: bool = False
     growth: float = 1.0
     nearest: float = 1.0
 
@@ -102,12 +103,25 @@ def _rows(group: Iterable[Access]) -> Iterator[_Rows]:
 
 
 def _each(group: Iterable[Access]) -> Iterator[_Rows]:
-    """The accesses one by one."""
+    """The accesses one by one, but for those of a loop that moves neighbours at once."""
     for access in group:
+        if access.pieces:
+            yield from _runs(access)
+            continue
         offsets, active = _aligned(access.offsets, access.active)
         for row, threads in zip(offsets, np.broadcast_to(active, offsets.shape), strict=True):
             if threads.any():
                 yield _Rows(row[None], threads)
+
+
+def _runs(access: Access) -> Iterator[_Rows]:
+    """What each iteration of the loops around a loop of pieces, which has the first axis, moves at once."""
+    shape = np.broadcast_shapes(access.offsets.shape, access.active.shape)
+    offsets, active = (np.broadcast_to(own, shape) for own in (access.offsets, access.active))
+    for place in np.ndindex(shape[1:-1]):
+        rows, threads = offsets[(slice(None), *place)], active[(slice(None), *place)]
+        if threads.any():
+            yield _Rows(rows, np.asarray(threads.any(axis=0)))
 
 
 def _aligned(offsets: Array, active: Array) -> tuple[Array, Array]:

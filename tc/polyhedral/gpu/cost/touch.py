@@ -108,6 +108,7 @@ class Touching:
             itemsize,
             self.mentioned(read.subscripts, arguments, scope),
             widest_of(shared=shared or way is Way.ARRIVE, pieces=scope.pieces, itemsize=itemsize),
+            pieces=scope.pieces and len(scope.axes) > 0,
         )
 
     def offset(self, read: Read, values: Values) -> Array:
