@@ -22,6 +22,7 @@ _PASSES: Final = (
         "promote private",
         "promote shared",
         "promote operands",
+        "matrix instructions",
         "place barriers",
     ),
 )
@@ -44,6 +45,7 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "guard nests",
             "constant trip counts",
             "separate counts",
+            "separate stages",
             "complete tiles",
             "join kernels",
             "kernels",

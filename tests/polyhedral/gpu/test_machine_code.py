@@ -87,11 +87,11 @@ HALVES = tc.define("def halves(bfloat16(M,K) A, bfloat16(N,K) B) -> (C) { C(m,n)
 def test_matrix_instructions_are_counted() -> None:
     """Each multiplies 16 x 16 by 16 x 8 elements; NVRTC's loop has as many reads for each as the counter says."""
     pytest.importorskip("cuda.bindings.nvrtc", reason="cuda-bindings is not installed")
-    given = [tc.ArraySpec((256, 256), tc.ScalarType.BFLOAT16)] * 2
+    given = [tc.ArraySpec((1024, 1024), tc.ScalarType.BFLOAT16)] * 2
     (count,) = count_kernels(translated(HALVES, *given, target="cuda:sm_90").mapped.loops)
     demand = count.demand
-    assert demand.tensor == 256**3
-    assert demand.matrix == 256**3 / (16 * 8 * 16)
+    assert demand.tensor == 1024**3
+    assert demand.matrix == 1024**3 / (16 * 8 * 16)
     assert demand.multiply_adds == 0
     kernel = HALVES.compile(*given, target="cuda:sm_90")
     (loop,) = kernel.hot_loops
