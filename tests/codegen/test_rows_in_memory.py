@@ -11,6 +11,7 @@ import pytest
 
 import tc
 from tc.dispatch.kernel import Kernel
+from tc.polyhedral.transform.buffer_layouts import tile_strides
 from tests.arrays import array
 from tests.turns import every, one_in
 
@@ -25,7 +26,9 @@ ENDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
 }
 
 
-def product(rows: int, columns: int, end: str) -> tuple[Kernel, Numbers, Numbers, Numbers]:
+def product(
+    rows: int, columns: int, end: str, tile: tuple[int, int] = (6, 32)
+) -> tuple[Kernel, Numbers, Numbers, Numbers]:
     generator = np.random.default_rng(0)
     a = generator.standard_normal((rows, 9)).astype(np.float32)
     b = generator.standard_normal((9, columns)).astype(np.float32) / np.float32(4)
@@ -36,7 +39,7 @@ def product(rows: int, columns: int, end: str) -> tuple[Kernel, Numbers, Numbers
     }}
     """
     weights = np.arange(columns, dtype=np.float32)
-    options = tc.CpuOptions(register_tile=(6, 32))
+    options = tc.CpuOptions(register_tile=tile)
     return tc.define(text).ended.compile(a, b, weights, options=options), a, b, weights
 
 
@@ -62,3 +65,19 @@ def test_lanes_beyond_a_row_are_computed_where_all_they_read_is_the_tile(end: st
     source = product(12, 46, end)[0].source
     loops = re.findall(r"< (\d+); c\d+ \+= 1\) \{\n *// S\d+\n.* = tc_tanh_float32", source)
     assert set(loops) == {"32", lanes}
+
+
+@pytest.mark.parametrize(("lanes", "whole"), [(31, 32), (21, 24), (20, 20), (7, 8)])
+def test_rows_of_ragged_tiles_have_room_for_whole_vectors(lanes: int, whole: int) -> None:
+    kernel, a, b, weights = product(12, 2 * lanes, "tanh", (6, lanes))
+    assert f"float t_tile0_C[{6 * whole}]" in kernel.source
+    assert f"< {whole}; " in kernel.source
+    expected = np.tanh(a.astype(np.float64) @ b.astype(np.float64))
+    np.testing.assert_allclose(array(kernel(a, b, weights)), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_strides_of_tiles_round_the_last_vector_of_a_row_up() -> None:
+    assert tile_strides((4, 31), (0, 1)) == (32, 1)
+    assert tile_strides((31, 4), (1, 0)) == (1, 32)
+    assert tile_strides((2, 3, 20), (0, 1, 2)) == (60, 20, 1)
+    assert tile_strides((5, 32), (0, 1)) == (32, 1)

@@ -65,7 +65,7 @@ class RegisterPrinter:
         if not self._uses_array:
             return tile.declarations() + printed
         type, name = self._context.storage(tile.type), named(tile.name)
-        array = line("{} {}[{}] __attribute__((aligned(64)));", type, name, tile.buffer.layout.span)
+        array = line("{} {}[{}] __attribute__((aligned(64)));", type, name, tile.span)
         return array + tile.declarations() + printed
 
     # --- loops
@@ -214,7 +214,7 @@ class RegisterPrinter:
             statement, vectors = self._statement(lanes, scope, known), self._used(lanes, known)
             if statement.body.target == self._tile.buffer.name:
                 self._require_lanes(len(iterations(lanes, known)))
-                if statement.reads_lanes_of_tile() and self._tile.has_room(vectors):
+                if statement.reads_lanes_of_tile() and self._tile.has_room():
                     vectors = [replace(vector, used=vector.width) for vector in vectors]
                 changed |= dict.fromkeys((statement.row(), vector) for vector in vectors)
             read |= dict.fromkeys(product(statement.rows_read(), vectors))

@@ -45,6 +45,10 @@ class Tile:
             raise NotVectorsError(f"{buffer.name} has no row of lanes")
         self._lanes: Final = buffer.layout.shape[moving[0]]
         self.vectors: Final = tuple(self._cut(vector_bytes // self.type.itemsize))
+        pairs = zip(buffer.layout.strides, buffer.layout.shape, strict=True)
+        # How far rows of the array are apart; of one row, there is room for its vectors.
+        self._pitch: Final = min((step for step, extent in pairs if step > 1 and extent > 1), default=self._whole)
+        self.span: Final = (buffer.layout.span - self._lanes) // self._pitch * self._pitch + self._pitch
         self._asked: Final[set[tuple[int, int]]] = set()
 
     def _cut(self, width: int) -> Iterator[Vector]:
@@ -56,6 +60,11 @@ class Tile:
                 raise NotVectorsError("a vector of one lane")
             yield Vector(number, first, lanes, used)
             first += used
+
+    @property
+    def _whole(self) -> int:
+        """The lanes of the vectors of a row."""
+        return self.vectors[-1].first + self.vectors[-1].width
 
     def variable(self, row: int, vector: Vector) -> Fragment:
         """The variable that holds a vector of a row."""
@@ -74,13 +83,13 @@ class Tile:
 
     def rows_in_use(self) -> Sequence[int]:
         """The rows that hold something: those that were asked for, or all before any was."""
-        return sorted({row for row, _ in self._asked}) or range(self.buffer.layout.span // self._lanes)
+        return sorted({row for row, _ in self._asked}) or range(self.span // self._pitch)
 
     def row_of(self, offset: int, step: int) -> int:
         """The row whose first lane is at ``offset``, if neighbouring lanes are neighbours in it."""
-        if step != 1 or offset % self._lanes:
+        if step != 1 or offset % self._pitch:
             raise NotVectorsError("lanes across rows")
-        return offset // self._lanes
+        return offset // self._pitch
 
     def used(self, lanes: int) -> list[Vector]:
         """The vectors of a row, or those of its first ``lanes`` where these are fewer."""
@@ -88,9 +97,9 @@ class Tile:
             raise NotVectorsError("more lanes than a row has")
         return [replace(v, used=min(v.used, lanes - v.first)) for v in self.vectors if v.first < lanes]
 
-    def has_room(self, vectors: Sequence[Vector]) -> bool:
-        """Whether rows of the array have all lanes of some vectors of a row, in use or not."""
-        return vectors[-1].first + vectors[-1].width <= self._lanes
+    def has_room(self) -> bool:
+        """Whether rows of the array have all lanes of their vectors, in use or not."""
+        return self._whole <= self._pitch
 
     # --- text
 
@@ -104,7 +113,7 @@ class Tile:
         return self._stored(self._in_array(row, vector), self.variable(row, vector), vector, self.type)
 
     def _in_array(self, row: int, vector: Vector) -> Fragment:
-        return prefix("&", element(self.name, Fragment(str(row * self._lanes + vector.first))))
+        return prefix("&", element(self.name, Fragment(str(row * self._pitch + vector.first))))
 
     def load(self, place: Fragment, vector: Vector, type: ScalarType, *, whole: bool) -> Fragment:
         """A vector from memory; ``whole``: what lies behind the lanes in use may be read, too.

@@ -49,6 +49,14 @@ def ordered_strides(extents: tuple[int, ...], order: Items[int], *, pad: bool) -
     return tuple(strides)
 
 
+def tile_strides(extents: tuple[int, ...], order: Items[int]) -> tuple[int, ...]:
+    """Strides of a register tile: rows have room for whole vectors, the last of which has lanes that are not in use."""
+    *outer, row = order
+    full, rest = divmod(extents[row], _LINE)
+    rows = {**dict(enumerate(extents)), row: full * _LINE + (1 << (rest - 1).bit_length() if rest else 0)}
+    return ordered_strides(tuple(rows[n] for n in range(len(extents))), (*outer, row), pad=False)
+
+
 def panel_layout(type: ScalarType, box: Box, order: Items[int], panels: Panels) -> Layout:
     """The array of a buffer in panels: their number and what is inside of them are its first dimensions."""
     extents = list(box.extents)

@@ -42,7 +42,13 @@ from tc.polyhedral.ir.scop import (
     reads_by_position,
 )
 from tc.polyhedral.ir.tree import Member
-from tc.polyhedral.transform.buffer_layouts import Padding, ordered_strides, padded_layout, panel_layout
+from tc.polyhedral.transform.buffer_layouts import (
+    Padding,
+    ordered_strides,
+    padded_layout,
+    panel_layout,
+    tile_strides,
+)
 from tc.polyhedral.transform.fill import fill
 
 
@@ -110,6 +116,8 @@ class Placement:
             return Layout(type, box.extents, (*contiguous_strides(box.extents[:-1]), 0))
         if self.panels is not None:
             return panel_layout(type, box, self.order, self.panels)
+        if self.registers and len(box.extents) > 0:
+            return Layout(type, box.extents, tile_strides(box.extents, self.order))
         match self.padding:
             case Padding.CACHES:
                 return Layout(type, box.extents, ordered_strides(box.extents, self.order, pad=not written))
