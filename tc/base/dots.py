@@ -26,7 +26,8 @@ class Dot(Enum):
 class MatrixShape:
     """A matrix instruction of a warp: C, of m x n elements, gains the product of A (m x k) and B (k x n).
 
-    ``operands``, ``sums``: PTX's names of the types of A and B, and of C.
+    ``operands``, ``sums``: PTX's names of the types of A and B, and of C; s8 stands for bytes with and without a sign.
+    A register of 32 bits holds ``elements`` of an operand, of steps that follow each other.
     """
 
     m: int
@@ -34,3 +35,8 @@ class MatrixShape:
     k: int
     operands: str
     sums: str
+
+    @property
+    def elements(self) -> int:
+        """Eight rows of four registers have all steps of eight rows, or half of them."""
+        return self.k // 8

@@ -14,6 +14,7 @@ from tc.base.decision import Decision
 from tc.base.errors import OptionsError
 from tc.base.frozen import frozen
 from tc.language.program.specialization import Specialization
+from tc.language.program.terms import byte_factors, factors_of_instructions
 from tc.polyhedral.cpu.part_sums import PARTS, part_sums
 from tc.polyhedral.cpu.row_blocks import row_blocks
 from tc.polyhedral.generate.obstacles import (
@@ -54,7 +55,11 @@ def first_attempt(specialization: Specialization, options: Options, machine: Mac
     """With the options as they were asked for, but for what the machine has not."""
     match options, machine:
         case GpuOptions(), GpuMachine():
-            decisions = tuple(_with_rows(own, specialization, machine) for own in resolved(options, machine))
+            statements = specialization.program.statements
+            products = any(factors_of_instructions(own.value) or byte_factors(own.value) for own in statements)
+            matrices = options.tensor_cores and bool(machine.matrix_shapes) and products
+            found = resolved(options, machine, matrices=matrices)
+            decisions = tuple(_with_rows(own, specialization, machine) for own in found)
         case _:
             decisions = ()
     taken = _taking(options, decisions)
@@ -224,7 +229,7 @@ def _scalar(options: Options) -> Options:
 
 
 _NO_MATRICES: Final = Decision(
-    "tensor_cores", True, False, "the lanes of no warp would run whole blocks of its products of halves together"
+    "tensor_cores", True, False, "the lanes of no warp would run whole blocks of its products together"
 )
 _NO_SCANS: Final = Decision(
     "scans", True, False, "threads of a block would meet the barriers between its steps unequally often"

@@ -15,7 +15,7 @@ from typing import Any, Final, assert_never
 from tc.base.decision import Decision
 from tc.base.errors import OptionsError
 from tc.base.frozen import frozen
-from tc.language.program.terms import half_factors
+from tc.language.program.terms import matrix_factors
 from tc.polyhedral.attempts import Attempt
 from tc.polyhedral.generate.outermost_nests import OutermostNest
 from tc.polyhedral.gpu.mapping.split_plan import Plan
@@ -251,8 +251,8 @@ def _of_memory(asked: GpuOptions, attempt: Attempt, facts: Facts) -> Iterator[De
     if options.register_operands and all(_is_result(promotion) for promotion in own):
         yield Decision("register_operands", asked.register_operands, 0, "no operand is read again by the same thread")
     used = not options.tensor_cores or any(isinstance(node, Mma) for node in _nodes(facts.root))
-    if not used and any(map(_multiplies_halves, facts.scop.statements)):
-        reason = "no warps run whole blocks of a product of halves"
+    if not used and any(map(_multiplies_matrices, facts.scop.statements)):
+        reason = "no warps run whole blocks of a product"
         yield Decision("tensor_cores", asked.tensor_cores, False, reason)
     lanes = any(promotion.buffer.sharing is Sharing.LANES for promotion in promotions)
     if asked.shuffles is None and options.shuffles and not lanes:
@@ -263,8 +263,8 @@ def _of_memory(asked: GpuOptions, attempt: Attempt, facts: Facts) -> Iterator[De
         yield Decision("padding", None, _padding(shared), "neighbours lie in different banks")
 
 
-def _multiplies_halves(statement: ScopStatement) -> bool:
-    return statement.body.reduction is not None and half_factors(statement.body.value) is not None
+def _multiplies_matrices(statement: ScopStatement) -> bool:
+    return statement.body.reduction is not None and matrix_factors(statement.body.value) is not None
 
 
 def _is_result(promotion: Promotion) -> bool:

@@ -14,7 +14,7 @@ from tc.base.dots import Dot
 from tc.base.errors import OptionsError, VerificationError
 from tc.language.isl.session import MAX_OPERATIONS, budget_told, is_out_of_operations
 from tc.language.program.specialization import Specialization
-from tc.language.program.terms import factors_of_instructions
+from tc.language.program.terms import byte_factors, factors_of_instructions
 from tc.polyhedral.gpu.mapping.split_plan import Plan, Whose
 from tc.polyhedral.ir.contractions import Contraction
 from tc.polyhedral.ir.counterexample import Counterexample
@@ -103,8 +103,12 @@ class Schedules:
         if max_operations is None:
             statements = max(1, len(specialization.program.statements))
             opened = len(specialization.signature.symbolic) * _OF_OPEN_SIZE
-            halves = [s for s in specialization.program.statements if factors_of_instructions(s.value) is not None]
-            further = opened + len(halves) * _OF_MATRICES
+            matrices = [
+                s
+                for s in specialization.program.statements
+                if factors_of_instructions(s.value) or byte_factors(s.value)
+            ]
+            further = opened + len(matrices) * _OF_MATRICES
             self.max_operations = min(MAX_OPERATIONS, _OF_ONE + (statements - 1) * _OF_ANOTHER + further)
             self._to_schedule = min(MAX_OPERATIONS, statements * _TO_SCHEDULE)
         else:

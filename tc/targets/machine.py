@@ -104,6 +104,11 @@ class GpuMachine:
         return self.multiprocessor.registers // self.block_threads // _RESULTS
 
     @property
+    def warp_elements(self) -> int:
+        """Elements of the sums of matrix instructions that each lane of a warp keeps in registers by default."""
+        return 2 * self.thread_elements
+
+    @property
     def tile_points(self) -> int:
         """Points of a tile whose results the threads of a block keep in registers easily."""
         return self.multiprocessor.registers // _POINTS
@@ -138,6 +143,7 @@ _HALVES: Final = (MatrixShape(16, 8, 8, "f16", "f32"),)
 _FROM_AMPERE: Final = (
     MatrixShape(16, 8, 16, "f16", "f32"),
     MatrixShape(16, 8, 16, "bf16", "f32"),
+    MatrixShape(16, 8, 32, "s8", "s32"),
     MatrixShape(16, 8, 8, "tf32", "f32"),
     MatrixShape(8, 8, 4, "f64", "f64"),
 )

@@ -158,8 +158,8 @@ class GpuOptions(Written):
     of those along dimensions that are not named.  None takes as many as there are tiles, and several nests may be one
     kernel.
     ``distribution``: how the points of a tile are dealt to threads.
-    ``tensor_cores``: a limit; the warps of a block compute products of halves by matrix instructions, where a GPU has
-    these (NVIDIA's from ``sm_80`` on) and products have enough rows, columns and steps for them.
+    ``tensor_cores``: a limit; the warps of a block compute products of halves and bytes by matrix instructions, where a
+    GPU has these (NVIDIA's from ``sm_80`` on) and products have enough rows, columns and steps for them.
     ``register_accumulators``: a limit, the most elements of a result that a thread keeps to itself while it reduces; 0
     keeps none. None takes a quarter of its registers.
     ``register_operands``: a limit, the most elements of operands that a thread reads into registers before it goes

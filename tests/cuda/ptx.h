@@ -343,12 +343,29 @@ static void load_matrices(uint32_t *to, uint64_t row, int count, int turned) {
 
 static inline float bfloat_to_f32(uint16_t bits) { return as_f32((uint32_t)bits << 16); }
 
-// The order of the terms is not specified, nor how sums are rounded: here the last ones first, towards zero.
-static void multiply(float *sums, const uint32_t *left, const uint32_t *right, float (*wide)(uint16_t)) {
-  const int lane = (self - threads) % WARP;
+static void meet_with(const uint32_t *left, const uint32_t *right) {
   memcpy(for_others(), left, 4 * sizeof *left);
   memcpy(for_others() + 4, right, 2 * sizeof *right);
   meet();
+}
+
+static void multiply_bytes(uint32_t *sums, const uint32_t *left, const uint32_t *right, int left_signed, int right_signed) {
+  const int lane = (self - threads) % WARP;
+  meet_with(left, right);
+  for (int n = 0; n < 4; n += 1) {
+    const int row = lane / 4 + n / 2 * 8, column = 2 * (lane % 4) + n % 2;
+    for (int k = 0; k < 32; k += 1) {
+      const uint8_t a = of_lane(4 * (row % 8) + k % 16 / 4)[row / 8 + k / 16 * 2] >> k % 4 * 8;
+      const uint8_t b = of_lane(4 * column + k % 16 / 4)[4 + k / 16] >> k % 4 * 8;
+      sums[n] += (left_signed ? (int8_t)a : a) * (right_signed ? (int8_t)b : b);
+    }
+  }
+}
+
+// The order of the terms is not specified, nor how sums are rounded: here the last ones first, towards zero.
+static void multiply(float *sums, const uint32_t *left, const uint32_t *right, float (*wide)(uint16_t)) {
+  const int lane = (self - threads) % WARP;
+  meet_with(left, right);
   for (int n = 0; n < 4; n += 1) {
     const int row = lane / 4 + n / 2 * 8, column = 2 * (lane % 4) + n % 2;
     float sum = 0;

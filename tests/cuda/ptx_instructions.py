@@ -285,19 +285,27 @@ def _load_matrices(own: Function, modes: Items[str], operands: Items[str]) -> st
     return None
 
 
+_WIDE: Final = {"f16": "half_to_f32", "bf16": "bfloat_to_f32"}
+
+
 def _multiply_matrices(own: Function, modes: Items[str], operands: Items[str]) -> str | None:
     match modes:
-        case ["sync", "aligned", "m16n8k16", "row", "col", "f32", "f16" | "bf16" as type, same, "f32"] if same == type:
-            to, left, right, sums = (operand.strip("{}").split(",") for operand in operands)
-            given = [", ".join(own.get(register, "b32") for register in side) for side in (left, right)]
-            begun = ", ".join(own.get(register, "f32") for register in sums)
-            sets = " ".join(own.set(register, "f32", f"sums[{n}]") for n, register in enumerate(to))
-            wide = {"f16": "half_to_f32", "bf16": "bfloat_to_f32"}[type]
-            return (
-                f"float sums[4] = {{{begun}}}; const uint32_t left[4] = {{{given[0]}}}, right[2] = {{{given[1]}}}; "
-                f"multiply(sums, left, right, {wide}); {sets}"
-            )
-    return None
+        case ["sync", "aligned", "m16n8k16", "row", "col", "f32", left, right, "f32"] if (
+            left == right and left in _WIDE
+        ):
+            type, called = "f32", f"multiply(sums, left, right, {_WIDE[left]})"
+        case ["sync", "aligned", "m16n8k32", "row", "col", "s32", "s8" | "u8" as left, "s8" | "u8" as right, "s32"]:
+            type, called = "s32", f"multiply_bytes(sums, left, right, {int(left == 's8')}, {int(right == 's8')})"
+        case _:
+            return None
+    to, *factors, sums = (operand.strip("{}").split(",") for operand in operands)
+    given = [", ".join(own.get(register, "b32") for register in side) for side in factors]
+    begun = ", ".join(own.get(register, type) for register in sums)
+    sets = " ".join(own.set(register, type, f"sums[{n}]") for n, register in enumerate(to))
+    return (
+        f"{C_TYPES[type]} sums[4] = {{{begun}}}; const uint32_t left[4] = {{{given[0]}}}, right[2] = {{{given[1]}}}; "
+        f"{called}; {sets}"
+    )
 
 
 def _call(own: Function, _modes: Items[str], operands: Items[str]) -> str:

@@ -23,7 +23,7 @@ from tests.cuda.nvrtc_ptx import ptx_of
 from tests.cuda.simulator import simulator
 from tests.gpu_cases import OPTIONS, fitting
 from tests.polyhedral.gpu.mapping.launched import STEPS
-from tests.polyhedral.gpu.tensor.products import operands, product
+from tests.polyhedral.gpu.tensor.products import bytes_of, of_bytes, operands, product
 from tests.turns import every, every_row
 from tests.wide import TEXTS, N
 from tests.wide import arrays as wide_arrays
@@ -184,6 +184,16 @@ def test_matrix_instructions_agree_with_the_oracle(layout: str, m: int, n: int, 
     assert "mma.sync" in kernel.source
     found: Any = f(*(tc.to_device(array) for array in arrays), target="cuda")
     assert compare(f.oracle(*arrays)["C"], found.numpy()).ok
+    assert not GPU.failures
+
+
+@pytest.mark.parametrize(("left", "right"), every_row(2, [("int8", "uint8"), ("int8", "int8"), ("uint8", "uint8")]))
+def test_matrix_instructions_of_bytes_agree_with_the_oracle(left: str, right: str) -> None:
+    f, arrays = of_bytes("AB'", left, right), bytes_of("AB'", left, right, 70, 40, 100)
+    kernel = f.compile(*arrays, target="cuda")
+    assert "tc_mma_" in kernel.source
+    found: Any = f(*(tc.to_device(array) for array in arrays), target="cuda")
+    np.testing.assert_array_equal(found.numpy(), f.oracle(*arrays)["C"].values)
     assert not GPU.failures
 
 

@@ -202,6 +202,6 @@ def test_without_matrix_instructions_other_tiles_are_tried() -> None:
     assert not attempt.options.tensor_cores
     assert attempt.asked == GpuOptions()
     (said,) = (own for own in attempt.decisions if own.option == "tensor_cores")
-    assert said.reason == "the lanes of no warp would run whole blocks of its products of halves together"
+    assert said.reason == "the lanes of no warp would run whole blocks of its products together"
     made = translate(specialization, GpuOptions(), parse_target("emulator"))
     assert said in made.decisions

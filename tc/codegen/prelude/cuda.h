@@ -211,3 +211,39 @@ static __forceinline__ void tc_multiply_bfloat16(float *c0, float *c1, float *c2
                : "+f"(*c0), "+f"(*c1), "+f"(*c2), "+f"(*c3)
                : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "r"(right[0]), "r"(right[1]));
 }
+
+//= tc_multiply_s8_s8
+static __forceinline__ void tc_multiply_s8_s8(int32_t *c0, int32_t *c1, int32_t *c2, int32_t *c3, const uint32_t *left,
+                                             const uint32_t *right) {
+  asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+               "{%0, %1, %2, %3};"
+               : "+r"(*c0), "+r"(*c1), "+r"(*c2), "+r"(*c3)
+               : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "r"(right[0]), "r"(right[1]));
+}
+
+//= tc_multiply_s8_u8
+static __forceinline__ void tc_multiply_s8_u8(int32_t *c0, int32_t *c1, int32_t *c2, int32_t *c3, const uint32_t *left,
+                                             const uint32_t *right) {
+  asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.u8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+               "{%0, %1, %2, %3};"
+               : "+r"(*c0), "+r"(*c1), "+r"(*c2), "+r"(*c3)
+               : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "r"(right[0]), "r"(right[1]));
+}
+
+//= tc_multiply_u8_s8
+static __forceinline__ void tc_multiply_u8_s8(int32_t *c0, int32_t *c1, int32_t *c2, int32_t *c3, const uint32_t *left,
+                                             const uint32_t *right) {
+  asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+               "{%0, %1, %2, %3};"
+               : "+r"(*c0), "+r"(*c1), "+r"(*c2), "+r"(*c3)
+               : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "r"(right[0]), "r"(right[1]));
+}
+
+//= tc_multiply_u8_u8
+static __forceinline__ void tc_multiply_u8_u8(int32_t *c0, int32_t *c1, int32_t *c2, int32_t *c3, const uint32_t *left,
+                                             const uint32_t *right) {
+  asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+               "{%0, %1, %2, %3};"
+               : "+r"(*c0), "+r"(*c1), "+r"(*c2), "+r"(*c3)
+               : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "r"(right[0]), "r"(right[1]));
+}

@@ -232,13 +232,56 @@ static void tc_multiply(tc_team *team, int number, float *const *sums, const uin
 }
 
 //= tc_multiply_float16 < tc_multiply tc_float32_from_float16
+static float tc_wide_float16(uint16_t x) { return tc_float32_from_float16(x); }
 static void tc_multiply_float16(tc_team *team, int number, float *c0, float *c1, float *c2, float *c3, const uint32_t *left,
                                 const uint32_t *right) {
-  tc_multiply(team, number, (float *const[]){c0, c1, c2, c3}, left, right, tc_float32_from_float16);
+  tc_multiply(team, number, (float *const[]){c0, c1, c2, c3}, left, right, tc_wide_float16);
 }
 
 //= tc_multiply_bfloat16 < tc_multiply tc_float32_from_bfloat16
+static float tc_wide_bfloat16(uint16_t x) { return tc_float32_from_bfloat16(x); }
 static void tc_multiply_bfloat16(tc_team *team, int number, float *c0, float *c1, float *c2, float *c3, const uint32_t *left,
                                  const uint32_t *right) {
-  tc_multiply(team, number, (float *const[]){c0, c1, c2, c3}, left, right, tc_float32_from_bfloat16);
+  tc_multiply(team, number, (float *const[]){c0, c1, c2, c3}, left, right, tc_wide_bfloat16);
+}
+
+//= tc_multiply_bytes < tc_team tc_give tc_given_by
+// Adds the product of a 16 x 32 and a 32 x 8 matrix of bytes to four sums of each lane (PTX ISA: mma.m16n8k32).
+static void tc_multiply_bytes(tc_team *team, int number, int32_t *const *sums, const uint32_t *left, const uint32_t *right,
+                              int left_signed, int right_signed) {
+  const uint32_t own[6] = {left[0], left[1], left[2], left[3], right[0], right[1]};
+  const int64_t lane = team->current % TC_WARP, first = team->current - lane, turn = tc_give(team, number, own, sizeof own);
+  for (int n = 0; n < 4; n += 1) {
+    const int64_t row = lane / 4 + n / 2 * 8, column = 2 * (lane % 4) + n % 2;
+    for (int64_t k = 0; k < 32; k += 1) {
+      const uint32_t *of_row = tc_given_by(team, first + 4 * (row % 8) + k % 16 / 4, turn);
+      const uint32_t *of_column = tc_given_by(team, first + 4 * column + k % 16 / 4, turn);
+      const uint8_t a = of_row[row / 8 + k / 16 * 2] >> k % 4 * 8, b = of_column[4 + k / 16] >> k % 4 * 8;
+      *sums[n] += (left_signed ? (int8_t)a : a) * (right_signed ? (int8_t)b : b);
+    }
+  }
+}
+
+//= tc_multiply_s8_s8 < tc_multiply_bytes
+static void tc_multiply_s8_s8(tc_team *team, int number, int32_t *c0, int32_t *c1, int32_t *c2, int32_t *c3,
+                              const uint32_t *left, const uint32_t *right) {
+  tc_multiply_bytes(team, number, (int32_t *const[]){c0, c1, c2, c3}, left, right, 1, 1);
+}
+
+//= tc_multiply_s8_u8 < tc_multiply_bytes
+static void tc_multiply_s8_u8(tc_team *team, int number, int32_t *c0, int32_t *c1, int32_t *c2, int32_t *c3,
+                              const uint32_t *left, const uint32_t *right) {
+  tc_multiply_bytes(team, number, (int32_t *const[]){c0, c1, c2, c3}, left, right, 1, 0);
+}
+
+//= tc_multiply_u8_s8 < tc_multiply_bytes
+static void tc_multiply_u8_s8(tc_team *team, int number, int32_t *c0, int32_t *c1, int32_t *c2, int32_t *c3,
+                              const uint32_t *left, const uint32_t *right) {
+  tc_multiply_bytes(team, number, (int32_t *const[]){c0, c1, c2, c3}, left, right, 0, 1);
+}
+
+//= tc_multiply_u8_u8 < tc_multiply_bytes
+static void tc_multiply_u8_u8(tc_team *team, int number, int32_t *c0, int32_t *c1, int32_t *c2, int32_t *c3,
+                              const uint32_t *left, const uint32_t *right) {
+  tc_multiply_bytes(team, number, (int32_t *const[]){c0, c1, c2, c3}, left, right, 0, 0);
 }

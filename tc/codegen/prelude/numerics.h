@@ -1,8 +1,14 @@
 // Helpers of generated kernels.  Each section names what it defines; a source takes the sections that it mentions.
 
-//= tc_first_halves
-// The mask of the halves of a register that hold the first so many steps, of two.
-static inline uint32_t tc_first_halves(int32_t count) { return count > 1 ? 0xffffffffu : count > 0 ? 0xffffu : 0; }
+//= tc_first_of_2
+// The mask of the halves of a word that are of the first so many steps.
+static inline uint32_t tc_first_of_2(int32_t count) { return count > 1 ? 0xffffffffu : count > 0 ? 0xffffu : 0; }
+
+//= tc_first_of_4
+// The mask of the bytes of a word that are of the first so many steps.
+static inline uint32_t tc_first_of_4(int32_t count) {
+  return count > 3 ? 0xffffffffu : count > 0 ? (1u << 8 * count) - 1 : 0;
+}
 
 //= TC_INLINED
 // Loops that call something do not run in lanes, and GCC leaves calls where it takes a loop for unlikely, as it does that

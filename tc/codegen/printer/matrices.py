@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import reduce
 from typing import Final, assert_never
 
 from tc.base.frozen import frozen
@@ -24,7 +25,7 @@ from tc.polyhedral.analysis.substitute import substituted
 from tc.polyhedral.ir import loops
 from tc.polyhedral.ir.loops import (
     BLOCK,
-    HALF,
+    ELEMENT,
     REGISTER,
     Guard,
     IndexExpression,
@@ -46,6 +47,7 @@ _ITERATORS: Final = ("outer block", "inner block")
 _OUTER, _INNER = map(IndexVariable, _ITERATORS)
 # Registers of a lane for a block of the left and of the right factor.
 REGISTERS: Final = {_LEFT: 4, _RIGHT: 2}
+_LANES_OF_ROW: Final = 4
 # Matrices of eight by eight elements that are loaded at once, at most.
 _AT_ONCE: Final = 4
 
@@ -121,9 +123,7 @@ class _Matrices:
         place = self.place(fragment, held, fixed, scope)
         to = filled("{}[{}]", named(name), self.context.index(_times(together, _OUTER), scope))
         own = line(
-            words.load,
-            lay=fragment.lay.value,
-            turned=int(fragment.lay is Lay.COLUMNS),
+            words.columns if fragment.lay is Lay.COLUMNS else words.rows,
             count=count,
             to=to,
             source=prefix("&", place),
@@ -144,9 +144,9 @@ class _Matrices:
         # Lanes hold the same of the right factor in all warps along y.
         match lay:
             case Lay.ROWS:
-                return held | {y: _sum(group, row) if left else row}, {x: 0, HALF: 0}
+                return held | {y: _sum(group, row) if left else row}, {x: 0, ELEMENT: 0}
             case Lay.COLUMNS:
-                turned: dict[str, IndexExpression] = {x: _quotient(row, 2), HALF: _modulo(row, 2)}
+                turned: dict[str, IndexExpression] = {x: _quotient(row, 2), ELEMENT: _modulo(row, 2)}
                 return held | turned | ({y: group} if left else {}), {} if left else {y: 0}
             case Lay.APART:
                 raise AssertionError("they are loaded one by one")
@@ -154,12 +154,15 @@ class _Matrices:
                 assert_never(lay)
 
     def apart(self, name: str, fragment: loops.Fragment, blocks: int) -> Printed:
-        """Element by element, two for each register."""
+        """Element by element, so many for each register."""
         registers = REGISTERS[name]
         scope, held = self.inside(blocks, registers), {BLOCK: _OUTER, REGISTER: _INNER}
-        halves = [self.place(fragment, held, {HALF: half}, scope) for half in (0, 1)]
+        elements = self.node.shape.elements
+        word, whole = named(f"uint{32 // elements}_t"), named("uint32_t")
+        parts = (self.place(fragment, held, {ELEMENT: n}, scope) for n in range(elements))
+        shifted = [filled("({})({}){} << {}", whole, word, part, 32 // elements * n) for n, part in enumerate(parts)]
         to = filled("{}[{}][{}]", named(name), self.text(0), self.text(1))
-        own = line("{0} = ({1}){2} | ({1}){3} << 16;", to, named("uint32_t"), *halves)
+        own = line("{} = {};", to, reduce(lambda left, right: filled("{} | {}", left, right), shifted))
         return self.repeated(blocks, 0, self.repeated(registers, 1, own))
 
     def place(
@@ -173,16 +176,17 @@ class _Matrices:
         return self.context.expressions.location(fragment.tensor, tuple(map(IteratorReference, names)), site)
 
     def without_further_steps(self, limit: IndexExpression, blocks: Mapping[str, int]) -> Iterator[Printed]:
-        """Zeros in the place of what is held for steps from the limit on: two steps in each register."""
+        """Zeros in the place of what is held for steps from the limit on."""
         index, context = self.context.dialect.index, self.context
-        own = context.index(_minus(limit, _times(2, IndexVariable(self.node.lanes[0]))), self.scope)
+        elements = self.node.shape.elements
+        own = context.index(_minus(limit, _times(elements, IndexVariable(self.node.lanes[0]))), self.scope)
         yield line("const {} {} = {};", index, named(_STEPS), own)
         for name, registers in REGISTERS.items():
-            # Those of the left factor are of two rows eight apart, and then of steps eight further on.
+            # Those of the left factor are of two rows eight apart, and then of the other half of the steps.
             part = _quotient(_INNER, registers // 2)
             scope = self.inside(blocks[name], registers)
-            left = infix("-", named(_STEPS), context.index(_times(8, part), scope))
-            kept = call("tc_first_halves", left)
+            left = infix("-", named(_STEPS), context.index(_times(_LANES_OF_ROW * elements, part), scope))
+            kept = call(f"tc_first_of_{elements}", left)
             masked = line("{}[{}][{}] &= {};", named(name), self.text(0), self.text(1), kept)
             yield self.repeated(blocks[name], 0, self.repeated(registers, 1, masked))
 
@@ -208,7 +212,7 @@ class _Matrices:
                 site = self.context.site(replace(self.instance, arguments=arguments), scope)
                 sums.append(self.context.expressions.location(body.target, body.subscripts, site))
         own = line(
-            words.multiply[self.node.shape.operands],
+            words.multiply[self.node.left.type, self.node.right.type],
             c0=prefix("&", sums[0]),
             c1=prefix("&", sums[1]),
             c2=prefix("&", sums[2]),

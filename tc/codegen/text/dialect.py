@@ -42,15 +42,16 @@ class GridWords:
 class MatrixWords:
     """How a language speaks of matrix instructions, which the lanes of a warp run together.
 
-    ``load``: the statement that fills ``{count}`` registers from ``{to}`` on with matrices of eight by eight elements
-    of two bytes; ``{source}``: the row of one of them that this lane knows; ``{lay}``: whether the two elements in a
-    register are neighbours in rows or in columns, ``{turned}``: 1 for columns (PTX: ``ldmatrix``).  ``multiply``: by
-    PTX's name for the type of operands, the one that adds to the sums ``{c0}`` to ``{c3}`` the products of what lanes
-    hold in ``{left}`` and ``{right}`` (``mma.sync``).  ``{number}``: of the exchange in the kernel.
+    ``rows``, ``columns``: the statements that fill ``{count}`` registers from ``{to}`` on with matrices of eight by
+    eight elements of two bytes; ``{source}``: the row of one of them that this lane knows.  The two elements in a
+    register are neighbours in a row, or in a column (PTX: ``ldmatrix``).  ``multiply``: by PTX's names for the types of
+    operands, the one that adds to the sums ``{c0}`` to ``{c3}`` the products of what lanes hold in ``{left}`` and
+    ``{right}`` (``mma.sync``).  ``{number}``: of the exchange in the kernel.
     """
 
-    load: Template
-    multiply: Mapping[str, Template]
+    rows: Template
+    columns: Template
+    multiply: Mapping[tuple[str, str], Template]
 
 
 @frozen
@@ -204,7 +205,21 @@ _ALIGNED: Final = {
     )
     for bytes in (4, 8, 16)
 }
-_HALVES: Final = {"f16": "float16", "bf16": "bfloat16"}
+# By PTX's names for the types of both operands.
+_PRODUCTS: Final = {
+    ("f16", "f16"): "float16",
+    ("bf16", "bf16"): "bfloat16",
+    **{(left, right): f"{left}_{right}" for left in ("s8", "u8") for right in ("s8", "u8")},
+}
+
+
+def _load_matrices(turned: int) -> Template:
+    return Template(
+        f"tc_require_aligned({{source}}, {{source}}, 16, &faulted, {MISALIGNED}); "
+        f"tc_load_matrices(team, {{number}}, {{to}}, {{source}}, {{count}}, {turned});",
+        frozenset({"tc_require_aligned", "faulted", "tc_load_matrices", "team"}),
+    )
+
 
 # Kernels of a GPU on the processor, for tests.
 EMULATOR: Final = replace(
@@ -219,17 +234,14 @@ EMULATOR: Final = replace(
     pieces_in=_ALIGNED,
     pieces_out=_ALIGNED,
     matrices=MatrixWords(
-        Template(
-            f"tc_require_aligned({{source}}, {{source}}, 16, &faulted, {MISALIGNED}); "
-            "tc_load_matrices(team, {number}, {to}, {source}, {count}, {turned});",
-            frozenset({"tc_require_aligned", "faulted", "tc_load_matrices", "team"}),
-        ),
-        {
+        rows=_load_matrices(turned=0),
+        columns=_load_matrices(turned=1),
+        multiply={
             operands: Template(
                 f"tc_multiply_{name}(team, {{number}}, {{c0}}, {{c1}}, {{c2}}, {{c3}}, {{left}}, {{right}});",
                 frozenset({f"tc_multiply_{name}", "team"}),
             )
-            for operands, name in _HALVES.items()
+            for operands, name in _PRODUCTS.items()
         },
     ),
     watches=True,
@@ -281,13 +293,14 @@ CUDA: Final = replace(
     commit_and_wait=Template("tc_arrived<{pending}>();", frozenset({"tc_arrived"})),
     exchange=Template("const {type} {other} = __shfl_xor_sync(0xffffffffu, {value}, {distance});"),
     matrices=MatrixWords(
-        Template("tc_load_{lay}<{count}>({to}, {source});", frozenset({"tc_load_rows", "tc_load_columns"})),
-        {
+        rows=Template("tc_load_rows<{count}>({to}, {source});", frozenset({"tc_load_rows"})),
+        columns=Template("tc_load_columns<{count}>({to}, {source});", frozenset({"tc_load_columns"})),
+        multiply={
             operands: Template(
                 f"tc_multiply_{name}({{c0}}, {{c1}}, {{c2}}, {{c3}}, {{left}}, {{right}});",
                 frozenset({f"tc_multiply_{name}"}),
             )
-            for operands, name in _HALVES.items()
+            for operands, name in _PRODUCTS.items()
         },
     ),
     masks=True,

@@ -68,6 +68,24 @@ def half_factors(value: Expression) -> tuple[Read, Read] | None:
     return None
 
 
+def byte_factors(value: Expression) -> tuple[Read, Read] | None:
+    """The factors of a term in int32 that is the product of two bytes, signed or not."""
+    match value:
+        case Binary(BinaryOperator.MULTIPLY, Cast(left, first), Cast(right, second), ScalarType.INT32):
+            bytes = (ScalarType.INT8, ScalarType.UINT8)
+            known = isinstance(left, Read) and isinstance(right, Read) and first is second is ScalarType.INT32
+            if known and left.type in bytes and right.type in bytes:
+                assert isinstance(left, Read)
+                assert isinstance(right, Read)
+                return left, right
+    return None
+
+
+def matrix_factors(value: Expression) -> tuple[Read, Read] | None:
+    """Those of a term that matrix instructions may add up, as it is computed."""
+    return half_factors(value) or byte_factors(value)
+
+
 def is_product_of_two(value: Expression) -> bool:
     """Whether the terms of a sum are products of two things that are read, as in a product of matrices.
 

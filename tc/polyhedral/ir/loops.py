@@ -293,18 +293,19 @@ class Lay(Enum):
 
 @frozen
 class Fragment:
-    """What each lane of a warp holds of an operand of a matrix instruction.
+    """What each lane of a warp holds of an operand of a matrix instruction; ``type``: PTX's name for that of elements.
 
-    Half ``half`` of register ``register`` for block ``block`` of the operand: ``tensor[subscripts]``, in terms of these
-    names and of the iterators around.
+    Element ``element`` of register ``register`` for block ``block`` of the operand: ``tensor[subscripts]``, in terms of
+    these names and of the iterators around.
     """
 
     tensor: str
+    type: str
     subscripts: tuple[IndexExpression, ...]
     lay: Lay
 
 
-BLOCK, REGISTER, HALF = "block", "register", "half"
+BLOCK, REGISTER, ELEMENT = "block", "register", "element"
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,16 +63,6 @@ template <int count> static __forceinline__ void tc_load_rows(uint32_t *to, cons
     asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];" : "=r"(to[0]), "=r"(to[1]) : "r"(place));
 }
 
-template <int count> static __forceinline__ void tc_load_columns(uint32_t *to, const void *from) {
-  const unsigned place = (unsigned)__cvta_generic_to_shared(from);
-  if constexpr (count == 4)
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(place));
-  else
-    asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
-                 : "=r"(to[0]), "=r"(to[1]) : "r"(place));
-}
-
 static __forceinline__ void tc_multiply_float16(float *c0, float *c1, float *c2, float *c3, const uint32_t *left,
                                                const uint32_t *right) {
   asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "

@@ -15,14 +15,14 @@ from typing import Final, assert_never
 from tc.base.dots import MatrixShape
 from tc.base.frozen import frozen
 from tc.language.program.program import IteratorReference, Read, iterators_in
-from tc.language.program.terms import half_factors
+from tc.language.program.terms import matrix_factors
 from tc.polyhedral.analysis.offsets import LinearForm, index_form
 from tc.polyhedral.analysis.substitute import substituted
-from tc.polyhedral.gpu.tensor.products import shape_of
+from tc.polyhedral.gpu.tensor.products import OPERANDS, shape_of
 from tc.polyhedral.gpu.tensor.warp_tiles import GROUP, PAIR, QUADS
 from tc.polyhedral.ir.loops import (
     BLOCK,
-    HALF,
+    ELEMENT,
     REGISTER,
     Allocation,
     Block,
@@ -171,7 +171,7 @@ class _Finder:
             return None
         body = self.scop.statement(instance.statement).body
         target = self.buffers.get(body.target)
-        factors = half_factors(body.value)
+        factors = matrix_factors(body.value)
         if target is None or target.shared or factors is None:
             return None
         shape = shape_of(body, target.layout.type, self.shapes)
@@ -193,6 +193,7 @@ class _Finder:
         if roles is None:
             return None
         left, right = factors if roles.left == 0 else factors[::-1]
+        held = _Steps(nest.iterator, shape.elements)
         guarded: Loop | Guard = nest
         for condition in reversed(around.guards):
             guarded = Guard(condition, guarded, None)
@@ -204,10 +205,8 @@ class _Finder:
             roles.columns,
             roles.pair,
             nest.iterator,
-            self.fragment(left, places[roles.left], _of_left(roles, nest.iterator, lanes), (lanes[1],)),
-            self.fragment(
-                right, places[1 - roles.left], _of_right(roles, nest.iterator, lanes), (lanes[0], roles.pair)
-            ),
+            self.fragment(shape, left, places[roles.left], _of_left(roles, held, lanes), (lanes[1],)),
+            self.fragment(shape, right, places[1 - roles.left], _of_right(roles, held, lanes), (lanes[0], roles.pair)),
             limit,
         )
 
@@ -217,6 +216,7 @@ class _Finder:
 
     def fragment(
         self,
+        shape: MatrixShape,
         factor: Read,
         place: tuple[IndexExpression, ...],
         held: Mapping[str, IndexExpression],
@@ -228,11 +228,14 @@ class _Finder:
         for subscript, stride in zip(place, layout.strides, strict=True):
             form = form.plus(index_form(subscript), stride)
         return Fragment(
-            factor.tensor, tuple(substituted(own, held) for own in place), _lay(form, self._steps(held), across)
+            factor.tensor,
+            OPERANDS[factor.type],
+            tuple(substituted(own, held) for own in place),
+            _lay(form, self._steps(held), across, shape.elements),
         )
 
     def _steps(self, held: Mapping[str, IndexExpression]) -> str:
-        return next(name for name, value in held.items() if HALF in variables(value))
+        return next(name for name, value in held.items() if ELEMENT in variables(value))
 
 
 @frozen
@@ -271,39 +274,54 @@ def _roles(
     return _Roles(left, rows, columns, pair)
 
 
-def _of_left(roles: _Roles, steps: str, lanes: tuple[str, str]) -> dict[str, IndexExpression]:
+@frozen
+class _Steps:
+    """The iterator of the steps, of which a register holds so many ``elements``."""
+
+    iterator: str
+    elements: int
+
+    def held(self, part: IndexExpression, x: str) -> IndexExpression:
+        """The step of an element of a lane: parts are those that all lanes have together."""
+        own = _plus(_times(self.elements, IndexVariable(x)), IndexVariable(ELEMENT))
+        return _plus(_times(QUADS * self.elements, part), own)
+
+
+def _of_left(roles: _Roles, steps: _Steps, lanes: tuple[str, str]) -> dict[str, IndexExpression]:
     """What a lane holds of the left factor, by the iterators that say what it is."""
-    x, _ = lanes
-    block, register, half = map(IndexVariable, (BLOCK, REGISTER, HALF))
+    block, register = map(IndexVariable, (BLOCK, REGISTER))
     return {
         roles.rows: _plus(_times(2, block), _modulo(register, 2)),
-        steps: _plus(_times(8, _quotient(register, 2)), _plus(_times(2, IndexVariable(x)), half)),
+        steps.iterator: steps.held(_quotient(register, 2), lanes[0]),
     }
 
 
-def _of_right(roles: _Roles, steps: str, lanes: tuple[str, str]) -> dict[str, IndexExpression]:
+def _of_right(roles: _Roles, steps: _Steps, lanes: tuple[str, str]) -> dict[str, IndexExpression]:
     """What a lane holds of the right factor."""
     x, y = lanes
-    block, register, half = map(IndexVariable, (BLOCK, REGISTER, HALF))
+    block, register = map(IndexVariable, (BLOCK, REGISTER))
     column = _modulo(IndexVariable(y), GROUP)
     held: dict[str, IndexExpression] = {} if roles.columns is None else {roles.columns: block}
     return held | {
         x: _quotient(column, 2),
         roles.pair: _modulo(column, 2),
-        steps: _plus(_times(8, register), _plus(_times(2, IndexVariable(x)), half)),
+        steps.iterator: steps.held(register, x),
     }
 
 
-def _lay(form: LinearForm, steps: str, across: tuple[str, ...]) -> Lay:
-    """How eight by eight elements lie in shared memory; whole rows or columns begin at multiples of eight."""
+def _lay(form: LinearForm, steps: str, across: tuple[str, ...], elements: int) -> Lay:
+    """How the elements of eight rows lie in shared memory; what is loaded at once begins at a multiple of 16 bytes.
+
+    ``elements``: in a register.  Only those of two bytes are loaded by columns.
+    """
     if form.slope(steps) == 1:
         own: Mapping[str, int] = {steps: 1}
-    elif [form.slope(name) for name in across] == ([1] if len(across) == 1 else [2, 1]):
+    elif elements == PAIR and [form.slope(name) for name in across] == ([1] if len(across) == 1 else [2, 1]):
         own = dict(zip(across, (1,) if len(across) == 1 else (2, 1), strict=True))
     else:
         return Lay.APART
     others = [factor for term, factor in form.factors.items() if not variables(term) & own.keys()]
-    if any(number % GROUP for number in (*others, form.constant)):
+    if any(number % (QUADS * elements) for number in (*others, form.constant)):
         return Lay.APART
     return Lay.ROWS if steps in own else Lay.COLUMNS
 

@@ -10,8 +10,8 @@ import islpy as isl
 from tc.base.dots import MatrixShape
 from tc.base.frozen import frozen
 from tc.base.types import ScalarType
-from tc.language.program.program import Read, Reduction, iterators_in
-from tc.language.program.terms import half_factors
+from tc.language.program.program import Reduction, iterators_in
+from tc.language.program.terms import matrix_factors
 from tc.polyhedral.analysis.extents import sides_of, volume
 from tc.polyhedral.analysis.reads import data_ranges, has_affine_subscripts
 from tc.polyhedral.analysis.strides import stride
@@ -20,7 +20,19 @@ from tc.polyhedral.ir.scop import Scop, ScopStatement, layouts_of
 from tc.polyhedral.ir.tree import statement_names
 
 # PTX's names of the types of operands.
-OPERANDS: Final = {ScalarType.FLOAT16: "f16", ScalarType.BFLOAT16: "bf16"}
+OPERANDS: Final = {
+    ScalarType.FLOAT16: "f16",
+    ScalarType.BFLOAT16: "bf16",
+    ScalarType.INT8: "s8",
+    ScalarType.UINT8: "u8",
+}
+# The shapes whose fragments are known, by the type of the first operand, with the type of sums.
+_SHAPES: Final = {
+    ScalarType.FLOAT16: (MatrixShape(16, 8, 16, "f16", "f32"), ScalarType.FLOAT32),
+    ScalarType.BFLOAT16: (MatrixShape(16, 8, 16, "bf16", "f32"), ScalarType.FLOAT32),
+    ScalarType.INT8: (MatrixShape(16, 8, 32, "s8", "s32"), ScalarType.INT32),
+    ScalarType.UINT8: (MatrixShape(16, 8, 32, "s8", "s32"), ScalarType.INT32),
+}
 
 
 @frozen
@@ -44,14 +56,13 @@ class MatrixProduct:
 
 def shape_of(body: StatementBody, target: ScalarType, shapes: tuple[MatrixShape, ...]) -> MatrixShape | None:
     """The instruction for what a statement adds up in a target of this type; None where there is none."""
-    factors = half_factors(body.value)
-    if factors is None or body.reduction is not Reduction.ADD or target is not ScalarType.FLOAT32:
+    factors = matrix_factors(body.value)
+    if factors is None or body.reduction is not Reduction.ADD:
         return None
     if body.owned is not None or body.counts or body.atomic:
         return None
-    operands = OPERANDS.get(factors[0].type)
-    known = (s for s in shapes if (s.m, s.n, s.k, s.operands, s.sums) == (16, 8, 16, operands, "f32"))
-    return next(known, None)
+    shape, sums = _SHAPES.get(factors[0].type, (None, None))
+    return shape if shape in shapes and target is sums else None
 
 
 def matrix_product(scop: Scop, shapes: tuple[MatrixShape, ...], domain: isl.UnionSet) -> MatrixProduct | None:
@@ -63,7 +74,7 @@ def matrix_product(scop: Scop, shapes: tuple[MatrixShape, ...], domain: isl.Unio
     statement = scop.statement(heaviest)
     body, layouts = statement.body, layouts_of(scop)
     shape = shape_of(body, layouts[body.target].type, shapes)
-    factors = half_factors(body.value)
+    factors = matrix_factors(body.value)
     if shape is None or factors is None or data_ranges(body):
         return None
     if not all(has_affine_subscripts(read, statement, scop.sizes) for read in factors):
@@ -87,11 +98,6 @@ def matrix_product(scop: Scop, shapes: tuple[MatrixShape, ...], domain: isl.Unio
     if extents[rows] < shape.m:
         return None
     return MatrixProduct(statement, rows, columns, steps, shape)
-
-
-def left_factor(factors: tuple[Read, Read], rows: frozenset[str]) -> int:
-    """Which of the factors goes along the rows: 0 or 1."""
-    return 0 if iterators_in(factors[0].subscripts) & rows else 1
 
 
 def _extents(statement: ScopStatement) -> dict[str, int]:

@@ -26,8 +26,8 @@ from tc.targets.machine import GpuMachine
 QUADS: Final = 4
 PAIR: Final = 2
 GROUP: Final = 8
-# Steps for which operands lie in shared memory at a time.
-_STEPS: Final = 32
+# Instructions, one after the other, for whose steps operands lie in shared memory at a time.
+_STEPS: Final = 2
 
 
 @frozen
@@ -59,7 +59,7 @@ class WarpTile:
 
 # The larger, the more often a warp uses what it reads from shared memory, and the fewer blocks there are.
 TILES: Final = (
-    WarpTile(128, 128, 2, 4),
+    WarpTile(128, 128, 2, 2),
     WarpTile(128, 64, 2, 2),
     WarpTile(64, 64, 2, 2),
     WarpTile(64, 32, 2, 2),
@@ -182,5 +182,5 @@ def _with_steps(
             changed[place] = Cut(1)
     # Operands in shared memory are as large as whole blocks only where some tile is whole.
     whole = product.extent(product.steps) // product.shape.k * product.shape.k
-    changed[members[product.steps]] = Cut(min(_STEPS, whole), within=product.shape.k)
+    changed[members[product.steps]] = Cut(min(_STEPS * product.shape.k, whole), within=product.shape.k)
     return tuple(changed)

@@ -1,8 +1,9 @@
 """Which lane of a warp holds which element of a matrix instruction: the figures of the PTX ISA, as relations.
 
-(*Parallel Thread Execution ISA*, "Matrix Fragments for mma.m16n8k16 with floating point type".)  With the group of a
-lane ``lane / 4`` and its place in the group ``lane % 4``, an accumulator of row i and column j is in the group
-``i % 8``; two neighbours in a row are in the registers of one lane.  Operands have two elements in each register.
+(*Parallel Thread Execution ISA*, "Matrix Fragments for mma.m16n8k16 with floating point type", "Matrix Fragments for
+mma.m16n8k32".)  With the group of a lane ``lane / 4`` and its place in the group ``lane % 4``, an accumulator of row i
+and column j is in the group ``i % 8``; two neighbours in a row are in the registers of one lane.  Operands have two
+halves or four bytes in each register.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from tc.base.frozen import frozen
 class Fragments:
     """Of one shape: ``{ [row, column] -> [lane, register] }`` of sums.
 
-    And ``{ [...] -> [lane, register, half] }`` of factors: ``left`` of row and step, ``right`` of step and column.
+    And ``{ [...] -> [lane, register, element] }`` of factors: ``left`` of row and step, ``right`` of step and column.
     """
 
     sums: str
@@ -25,8 +26,9 @@ class Fragments:
     right: str
 
 
+_SUMS: Final = "{ [i, j] -> [4 * (i mod 8) + floor(j/2), 2 * floor(i/8) + (j mod 2)] : 0 <= i < 16 and 0 <= j < 8 }"
 _M16N8K16: Final = Fragments(
-    sums="{ [i, j] -> [4 * (i mod 8) + floor(j/2), 2 * floor(i/8) + (j mod 2)] : 0 <= i < 16 and 0 <= j < 8 }",
+    sums=_SUMS,
     left=(
         "{ [i, k] -> [4 * (i mod 8) + floor((k mod 8)/2), floor(i/8) + 2 * floor(k/8), k mod 2] : "
         "0 <= i < 16 and 0 <= k < 16 }"
@@ -35,8 +37,18 @@ _M16N8K16: Final = Fragments(
 )
 
 
+_M16N8K32: Final = Fragments(
+    sums=_SUMS,
+    left=(
+        "{ [i, k] -> [4 * (i mod 8) + floor((k mod 16)/4), floor(i/8) + 2 * floor(k/16), k mod 4] : "
+        "0 <= i < 16 and 0 <= k < 32 }"
+    ),
+    right="{ [k, j] -> [4 * j + floor((k mod 16)/4), floor(k/16), k mod 4] : 0 <= k < 32 and 0 <= j < 8 }",
+)
+
+
 def fragments_of(shape: MatrixShape) -> Fragments | None:
     """Those of a shape; None where they are not known here."""
     if (shape.m, shape.n, shape.k, shape.sums) == (16, 8, 16, "f32") and shape.operands in ("f16", "bf16"):
         return _M16N8K16
-    return None
+    return _M16N8K32 if shape == MatrixShape(16, 8, 32, "s8", "s32") else None

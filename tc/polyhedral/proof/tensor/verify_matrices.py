@@ -27,14 +27,14 @@ import islpy as isl
 from tc.base.types import ScalarType
 from tc.language.isl.affine import Frame
 from tc.language.program.program import Reduction
-from tc.language.program.terms import half_factors
+from tc.language.program.terms import matrix_factors
 from tc.polyhedral.analysis.functions import function_map
 from tc.polyhedral.analysis.index_functions import fit_for_c, index_function
 from tc.polyhedral.execution.execution import Execution, LocalSubscripts, MatrixPlace
 from tc.polyhedral.ir.counterexample import Counterexample, Violation, pair_text
 from tc.polyhedral.ir.loops import (
     BLOCK,
-    HALF,
+    ELEMENT,
     REGISTER,
     Buffer,
     Fragment,
@@ -53,7 +53,13 @@ from tc.polyhedral.proof.tensor.matrix_fragments import Fragments, fragments_of
 # Threads of a block along x, and a number that those along y are a multiple of: then ``x + 4 * (y % 8)`` is the lane.
 _QUADS: Final = 4
 _GROUP: Final = 8
-_TYPES: Final = {"f16": ScalarType.FLOAT16, "bf16": ScalarType.BFLOAT16}
+_TYPES: Final = {
+    "f16": ScalarType.FLOAT16,
+    "bf16": ScalarType.BFLOAT16,
+    "s8": ScalarType.INT8,
+    "u8": ScalarType.UINT8,
+}
+_SUMS: Final = {"f32": ScalarType.FLOAT32, "s32": ScalarType.INT32}
 
 
 def check_matrices(scop: Scop, execution: Execution) -> Counterexample | None:
@@ -94,21 +100,27 @@ class _Check:
 
     def is_product(self) -> bool:
         """Whether the statement adds up products of the factors, of the types of the instruction."""
-        body, type = self.statement.body, _TYPES.get(self.node.shape.operands)
-        factors = half_factors(body.value)
+        body, shape = self.statement.body, self.node.shape
+        factors = matrix_factors(body.value)
         if factors is None or body.reduction is not Reduction.ADD or body.owned or body.counts or body.atomic:
             return False
         promotions = {own.buffer.name: own for own in self.scop.promotions}
         read, named = {own.tensor for own in factors}, {self.node.left.tensor, self.node.right.tensor}
         if read != named or len(named) != 2 or not named <= promotions.keys() or body.target not in promotions:
             return False
-        buffers = [promotions[name].buffer for name in named]
         target = promotions[body.target].buffer
-        return (
-            all(own.sharing is Sharing.BLOCK and own.layout.type is type for own in buffers)
-            and target.sharing is Sharing.THREAD
-            and target.layout.type is ScalarType.FLOAT32
-        )
+        if target.sharing is not Sharing.THREAD or target.layout.type is not _SUMS.get(shape.sums):
+            return False
+        types = ("s8", "u8") if shape.operands == "s8" else (shape.operands,)
+        for own in (self.node.left, self.node.right):
+            buffer = promotions[own.tensor].buffer
+            if (
+                own.type not in types
+                or buffer.sharing is not Sharing.BLOCK
+                or buffer.layout.type is not _TYPES[own.type]
+            ):
+                return False
+        return True
 
     def has_whole_nest(self) -> bool:
         """Whether the loops inside are those over rows, columns, pairs and steps, of whole blocks."""
@@ -248,13 +260,14 @@ class _Check:
         return None
 
     def held_by_all(self, *, left: bool) -> isl.Set:
-        """Whatever any lane holds of a factor: ``[loops around, block, register, half]``."""
+        """Whatever any lane holds of a factor: ``[loops around, block, register, element]``."""
         rows, columns = self.counts[self.node.rows], 1
         if self.node.columns is not None:
             columns = self.counts[self.node.columns] or 1
         assert rows is not None, "the nest is whole"
         found = self.outside().insert_dims(isl.dim_type.set, self.place.around, 3)
-        for number, count in enumerate((rows // 2, 4, 2) if left else (columns, 2, 2)):
+        elements = self.node.shape.elements
+        for number, count in enumerate((rows // 2, 4, elements) if left else (columns, 2, elements)):
             position = self.place.around + number
             found = found.lower_bound_val(isl.dim_type.set, position, isl.Val.zero(self.scop.context))
             last = isl.Val.int_from_si(self.scop.context, count - 1)
@@ -263,11 +276,11 @@ class _Check:
 
     def frame(self) -> Frame:
         """That of what lanes hold: the loops around the node, and which register it is."""
-        names = (*self.place.iterators[: self.place.around], BLOCK, REGISTER, HALF)
+        names = (*self.place.iterators[: self.place.around], BLOCK, REGISTER, ELEMENT)
         return Frame(self.scop.context, "held", names, sizes=self.scop.sizes)
 
     def held(self, fragments: Fragments, *, left: bool) -> isl.Map:
-        """``{ iteration -> [loops around, block, register, half] }``: which lane holds what it multiplies."""
+        """``{ iteration -> [loops around, block, register, element] }``: which lane holds what it multiplies."""
         x, y = (self.names[n] for n in (self.place.threads[-1], self.place.threads[-2]))
         node, own = self.node, ", ".join(self.names)
         rows, pair, step = map(self.name_of, (node.rows, node.pair, node.steps))
@@ -288,19 +301,22 @@ class _Check:
         return whole.apply_range(self.read(source))
 
     def lies_so(self, fragment: Fragment, subscripts: list[isl.PwAff], reached: isl.Set) -> bool:
-        """Whether eight elements that are loaded at once are side by side, from a multiple of 8 on."""
+        """Whether eight elements that are loaded at once are side by side, from a multiple of 16 bytes on."""
         frame = self.frame()
-        x, y, half = (frame.require(name) for name in (*self.node.lanes, HALF))
+        x, y, element = (frame.require(name) for name in (*self.node.lanes, ELEMENT))
         layout = self.promotion(fragment.tensor).buffer.layout
         numbers = (isl.Val.int_from_si(self.scop.context, stride) for stride in layout.strides)
         offset = reduce(isl.PwAff.add, (own.scale_val(number) for own, number in zip(subscripts, numbers, strict=True)))
-        group = isl.Val.int_from_si(self.scop.context, _GROUP)
+        elements = self.node.shape.elements
+        group, at_once = (isl.Val.int_from_si(self.scop.context, n) for n in (_GROUP, _QUADS * elements))
         match fragment.lay:
             case Lay.APART:
                 return True
             case Lay.ROWS:
-                place = x.add(x).add(half)
-                first = dict.fromkeys((self.node.lanes[0], HALF), "0")
+                place = x.scale_val(isl.Val.int_from_si(self.scop.context, elements)).add(element)
+                first = dict.fromkeys((self.node.lanes[0], ELEMENT), "0")
+            case Lay.COLUMNS if elements != 2:
+                return False
             case Lay.COLUMNS:
                 place = y.mod_val(group)
                 first = {self.node.lanes[1]: f"{_GROUP} * floor({{}}/{_GROUP})"}
@@ -313,7 +329,7 @@ class _Check:
         firsts = self.read(f"{{ [{', '.join(names)}] -> [{', '.join(others)}] }}")
         begins = isl.Map.from_pw_aff(begin).reset_tuple_id(isl.dim_type.in_).intersect_domain(reached)
         offsets = isl.Map.from_pw_aff(offset).reset_tuple_id(isl.dim_type.in_)
-        aligned = isl.Map.from_pw_aff(begin.mod_val(group)).reset_tuple_id(isl.dim_type.in_).intersect_domain(reached)
+        aligned = isl.Map.from_pw_aff(begin.mod_val(at_once)).reset_tuple_id(isl.dim_type.in_).intersect_domain(reached)
         zero = isl.Set.read_from_str(self.scop.context, "{ [0] }")
         return bool(begins.is_subset(firsts.apply_range(offsets)) and aligned.range().is_subset(zero))
 

@@ -32,6 +32,24 @@ def product(layout: str, type: str) -> tc.Comprehension:
     return tc.define(f"def f({type}{a}, {type}{b}) -> (C) {{ C(m,n) +=! {term} }}").single()
 
 
+def of_bytes(layout: str, left: str, right: str) -> tc.Comprehension:
+    """The definition of a product of bytes, in int32."""
+    a, b, term = LAYOUTS[layout]
+    first, second = term.split(" * ")
+    text = f"def f({left}{a}, {right}{b}) -> (C) {{ C(m,n) +=! int32({first}) * int32({second}) }}"
+    return tc.define(text).single()
+
+
+def bytes_of(layout: str, left: str, right: str, m: int, n: int, k: int) -> tuple[npt.NDArray[Any], ...]:
+    """Random ones, from all values."""
+    random = np.random.default_rng(0)
+    shapes = (own.shape for own in operands(layout, "float16", m, n, k))
+    ends = ((np.iinfo(type).min, np.iinfo(type).max + 1, type) for type in (left, right))
+    return tuple(
+        random.integers(first, last, shape).astype(t) for (first, last, t), shape in zip(ends, shapes, strict=True)
+    )
+
+
 def operands(layout: str, type: str, m: int, n: int, k: int, seed: int = 0) -> tuple[npt.NDArray[Any], ...]:
     """Random ones."""
     first, second, _ = LAYOUTS[layout]

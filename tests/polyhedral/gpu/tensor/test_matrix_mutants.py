@@ -15,7 +15,7 @@ from tc.polyhedral.analysis.substitute import substituted
 from tc.polyhedral.gpu.tensor.instructions import matrix_instructions
 from tc.polyhedral.ir.loops import (
     BLOCK,
-    HALF,
+    ELEMENT,
     REGISTER,
     Allocation,
     Block,
@@ -122,7 +122,7 @@ CHANGES: dict[str, Change] = {
         f"{name} of the {side} factor": of_side(side, change)
         for side in ("left", "right")
         for name, change in {
-            "halves exchanged": exchanged(HALF, lambda _: less(1, IndexVariable(HALF))),
+            "halves exchanged": exchanged(ELEMENT, lambda _: less(1, IndexVariable(ELEMENT))),
             "lanes of a quad turned": exchanged("x", lambda node: less(3, IndexVariable(node.lanes[0]))),
             "another register": exchanged(REGISTER, lambda _: less(1, IndexVariable(REGISTER))),
             "another block": exchanged(BLOCK, lambda _: IndexLiteral(0)),

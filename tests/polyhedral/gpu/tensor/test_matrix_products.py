@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import tc
-from tests.polyhedral.gpu.tensor.products import LAYOUTS, SMALL, TYPES, agree, multiplies, operands, product
+from tests.polyhedral.gpu.tensor.products import (
+    LAYOUTS,
+    SMALL,
+    TYPES,
+    agree,
+    bytes_of,
+    multiplies,
+    of_bytes,
+    operands,
+    product,
+)
 from tests.turns import every, one_in
 
 ARCHITECTURES = ("sm_80", "sm_86", "sm_89", "sm_90", "sm_100")
@@ -71,6 +82,25 @@ def test_products_of_a_batch_and_into_float32() -> None:
     kernel = f.compile(*arrays, target="emulator")
     assert multiplies(kernel)
     agree(f, arrays, kernel)
+
+
+@one_in(4)
+@pytest.mark.parametrize(("m", "n", "k"), [(64, 32, 96), (70, 45, 100), (33, 40, 33)])
+@pytest.mark.parametrize(("left", "right"), list(itertools.product(("int8", "uint8"), repeat=2)))
+@pytest.mark.parametrize("layout", every(2, LAYOUTS))
+def test_products_of_bytes_are_exact(layout: str, left: str, right: str, m: int, n: int, k: int) -> None:
+    f, arrays = of_bytes(layout, left, right), bytes_of(layout, left, right, m, n, k)
+    kernel = f.compile(*arrays, target="emulator")
+    assert multiplies(kernel)
+    np.testing.assert_array_equal(np.asarray(kernel(*arrays)), f.oracle(*arrays)["C"].values)
+
+
+def test_a_large_product_of_bytes_compiles_without_spills() -> None:
+    pytest.importorskip("cuda.bindings.nvrtc", reason="cuda-bindings is not installed")
+    kernel = of_bytes("AB'", "int8", "int8").compile((2048, 2048), (2048, 2048), target="cuda:sm_89")
+    assert "mma.sync.aligned.m16n8k32" in kernel.source
+    (grid,) = kernel.resources.grids
+    assert (grid.stack, grid.spill_stores, grid.spill_loads) == (0, 0, 0)
 
 
 PROGRAMS = {
@@ -154,7 +184,7 @@ def test_no_matrix_instructions_are_used_where_they_are_not_wanted_or_missing() 
     assert not multiplies(kernel)
     (said,) = (decision for decision in kernel.decisions if decision.option == "tensor_cores")
     assert (said.asked, said.taken) == (True, False)
-    assert said.reason == "no warps run whole blocks of a product of halves"
+    assert said.reason == "no warps run whole blocks of a product"
     assert "mma.sync" not in f.compile((64, 64), (64, 64), target="cuda:sm_75").source
 
 
