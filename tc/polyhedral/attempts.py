@@ -58,8 +58,8 @@ def first_attempt(specialization: Specialization, options: Options, machine: Mac
             statements = specialization.program.statements
             products = any(factors_of_instructions(own.value) or byte_factors(own.value) for own in statements)
             matrices = options.tensor_cores and bool(machine.matrix_shapes) and products
-            found = resolved(options, machine, matrices=matrices)
-            decisions = tuple(_with_rows(own, specialization, machine) for own in found)
+            decided = resolved(options, machine, matrices=matrices)
+            decisions = tuple(_with_rows(own, specialization, machine) for own in decided)
         case _:
             decisions = ()
     taken = _taking(options, decisions)

@@ -15,7 +15,7 @@ from tc.language.program.specialization import Layout
 from tc.polyhedral.gpu.cost.accesses import Access, price
 from tc.polyhedral.gpu.cost.changes import Changes, changes
 from tc.polyhedral.gpu.cost.lane_values import Array, value_of
-from tc.polyhedral.gpu.cost.matrices import matrix_demand
+from tc.polyhedral.gpu.cost.matrix import matrix_products
 from tc.polyhedral.gpu.cost.operations import operations
 from tc.polyhedral.gpu.cost.sample_loops import Signature, total
 from tc.polyhedral.gpu.cost.scope import Around, Scope
@@ -93,7 +93,7 @@ class BlockCounter:
             case Instance():
                 return self._instance(tree, scope)
             case Mma():
-                return matrix_demand(tree, scope), ()
+                return matrix_products(tree, scope), ()
             case Prefetch():
                 return NOTHING, ()
             case _:
