@@ -80,7 +80,7 @@ def test_all_threads_have_as_many_points_if_that_can_be() -> None:
 
 
 def test_tiles_are_no_larger_than_what_there_is() -> None:
-    assert launches(source(TBMM, (500, 26, 72), (500, 26, 72))) == [[(1, 1, 500), (26, 13, 1)]]
+    assert launches(source(TBMM, (500, 26, 72), (500, 26, 72))) == [[(1, 1, 500), (13, 13, 1)]]
 
 
 def test_no_dimension_of_a_block_has_more_threads_than_gpus_have() -> None:
