@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 import warnings
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from benchmarks.kernelbench.harness import HEADER, Result, as_json, measured, problems, summary
 from benchmarks.measuring.machine import describe_machine
@@ -29,16 +31,34 @@ def run(given: argparse.Namespace) -> None:
 
 
 def write(results: list[Result], folder: Path, threads: int) -> None:
-    """``kernelbench-1.json`` and ``kernelbench-1.png``, where 1 is the level; several levels stand in the names."""
-    from dataclasses import asdict
+    """``kernelbench-1.json`` and ``kernelbench-1.png``, where 1 is the level; several levels stand in the names.
 
+    Problems of the same machine that are in the file already stay there, if they were not measured again.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     machine = describe_machine()
-    found = {"machine": asdict(machine), "threads": threads, "problems": as_json(results)}
+    said: dict[str, Any] = {"machine": asdict(machine), "threads": threads}
     levels = sorted({result.level for result in results})
     name = "-".join(["kernelbench", *map(str, levels)])
-    (folder / f"{name}.json").write_text(json.dumps(found, indent=1) + "\n")
-    _draw(results, folder / f"{name}.png", f"{machine.model}, {threads} threads")
+    file = folder / f"{name}.json"
+    every = _with_earlier(results, file, said)
+    file.write_text(json.dumps({**said, "problems": as_json(every)}, indent=1) + "\n")
+    _draw(every, folder / f"{name}.png", f"{machine.model}, {threads} threads")
+
+
+def _with_earlier(results: list[Result], file: Path, said: dict[str, Any]) -> list[Result]:
+    """The results, and those of other problems in a file that says the same of the machine; in order of problems."""
+    if not file.exists():
+        return results
+    earlier = json.loads(file.read_text())
+    own = {result.name: result for result in results}
+    if all(earlier.get(key) == json.loads(json.dumps(value)) for key, value in said.items()):
+        own = {own["name"]: Result(**own) for own in earlier["problems"]} | own
+    return sorted(own.values(), key=_number)
+
+
+def _number(result: Result) -> tuple[int, int]:
+    return result.level, int(result.name.split("/")[1].split("_")[0])
 
 
 def _draw(results: list[Result], path: Path, title: str) -> None:

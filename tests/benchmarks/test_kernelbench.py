@@ -183,6 +183,20 @@ def test_the_table_says_what_is_wrong_left_or_suspect(tmp_path: Path) -> None:
     assert (tmp_path / "found" / "kernelbench-1.png").stat().st_size > 1000
 
 
+def test_problems_that_are_measured_again_take_the_place_of_earlier_ones(tmp_path: Path) -> None:
+    """On the same machine with as many threads; otherwise the file is a new one."""
+
+    def found(*names: str, seconds: float, threads: int = 2) -> dict[str, float]:
+        write([Result(name, {}, {"eager": seconds, "ours": 1.0}, 0.0, {}, 0.1) for name in names], tmp_path, threads)
+        problems = json.loads((tmp_path / "kernelbench-2.json").read_text())["problems"]
+        return {problem["name"]: problem["seconds"]["eager"] for problem in problems}
+
+    found("level2/1_a", "level2/2_b", "level2/10_c", seconds=1.0)
+    again = found("level2/2_b", "level2/3_d", seconds=2.0)
+    assert list(again.items()) == [("level2/1_a", 1.0), ("level2/2_b", 2.0), ("level2/3_d", 2.0), ("level2/10_c", 1.0)]
+    assert found("level2/2_b", seconds=3.0, threads=1) == {"level2/2_b": 3.0}
+
+
 @pytest.mark.slow
 def test_contenders_are_compared_and_timed_in_processes_of_their_own(tmp_path: Path) -> None:
     folder = checkout(tmp_path, _1_a=PLAIN, _2_b=PLAIN.replace("x * 2", "x[x.shape[0]]"))
