@@ -172,7 +172,8 @@ def _grid_kernel(kernel: _Kernel, words: GridWords, program: LoopProgram) -> Pri
     for c in launched.coordinates:
         word = words.block if c.kind is LoopKind.BLOCK else words.thread
         digits = next(orders, None) if c.kind is LoopKind.THREAD else None
-        value = c.value(word.format(axis=AXES[c.axis], number=c.axis)) if digits is None else _sum(digits)
+        plain = c.value(word.format(axis=AXES[c.axis], number=c.axis))
+        value = plain if digits is None else _sum(digits, grid.threads)
         if c.variable in kernel.body.facts.names:
             begin.append(line("const {} {} = {};", kernel.dialect.index, named(c.variable), value))
     begin.append(kernel.shared)
@@ -223,9 +224,14 @@ def _thread_number(launched: Launch, words: GridWords) -> str:
     return along[0] if y == 1 else f"{x} * {along[1]} + {along[0]}"
 
 
-def _sum(digits: tuple[Digit, ...]) -> str:
-    """The iteration of a thread."""
-    return " + ".join(f"{_NUMBER} / {own.below} % {own.count} * {own.factor}" for own in reversed(digits))
+def _sum(digits: tuple[Digit, ...], threads: int) -> str:
+    """The iteration of a thread, of so many."""
+    found: list[str] = []
+    for own in reversed(digits):
+        value = _NUMBER if own.below == 1 else f"{_NUMBER} / {own.below}"
+        value += f" % {own.count}" if own.below * own.count < threads else ""
+        found.append(value if own.factor == 1 else f"{value} * {own.factor}")
+    return " + ".join(found)
 
 
 def _step(iterator: Parameter, dialect: Dialect) -> Parameter:
