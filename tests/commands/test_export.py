@@ -246,12 +246,12 @@ def test_cuda_kernels_compile_under_their_new_names(
     assert set(binary.kernels) == {"kernel_mm_7x13_13x5_cuda_sm_90_0"}
     table = (folder / "kernels.c").read_text()
     arguments = "(const tc_argument[]){{TC_BUFFER, 0}, {TC_BUFFER, 1}, {TC_BUFFER, 2}}"
-    grids = rf'{{"kernel_mm_7x13_13x5_cuda_sm_90_0", {{1, 1, 1}}, {{5, 7, 1}}, 704, 3, {arguments}}}'
+    grids = rf'{{"kernel_mm_7x13_13x5_cuda_sm_90_0", {{1, 1, 1}}, {{5, 7, 1}}, 768, 3, {arguments}}}'
     assert f".grids = (const tc_grid[]){{{grids}}}," in table
     assert ".entry = NULL," in table
     assert "--gpu-architecture=sm_90 --std=c++20" in table
     header = (folder / "kernels.h").read_text()
-    assert "//   needs 0 B for temporaries, and 704 B for every block\n" in header
+    assert "//   needs 0 B for temporaries, and 768 B for every block\n" in header
     assert "void kernel_mm" not in header
     shell("make", folder=folder)
     shell("cc", *STRICT, "-fsyntax-only", "kernels.c", folder=folder)

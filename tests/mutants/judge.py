@@ -29,7 +29,7 @@ from tests.mutants.mistakes import Mistake, Step, mistakes_in
 # Three orders of threads: forwards, backwards, every other one first; and two of what shared memory holds before.
 _LAUNCHES: Final = 6
 _PROOFS: Final = (
-    *((pipeline, name) for name in ("prove", "prove_statements")),
+    *((pipeline, name) for name in ("prove", "prove_statements", "prove_surplus")),
     *((schedules, name) for name in ("prove_split", "prove_scans", "prove_shares")),
 )
 

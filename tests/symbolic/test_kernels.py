@@ -145,7 +145,7 @@ def test_threads_share_rows_of_an_open_number(text: str, length: int, options: t
 def test_cuda_compiles_with_an_open_size() -> None:
     pytest.importorskip("cuda.bindings")
     kernel = tc.define(MM).mm.compile(*PROGRAMS["mm"].specs(), target="cuda:sm_90")
-    assert "int64_t s_M" in kernel.source
+    assert "long long s_M" in kernel.source
     (grid,) = kernel.resources.grids
     assert grid.spill_stores == 0
 

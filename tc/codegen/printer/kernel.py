@@ -122,7 +122,7 @@ class KernelPrinter:
                 case Guard(condition, then, None):
                     conditions += (self.context.index(own, scope) for own in conjuncts(condition))
                     tree, scope = then, scope.where(condition)
-                case Loop(kind=LoopKind.BLOCK | LoopKind.THREAD):
+                case Loop(kind=LoopKind.BLOCK | LoopKind.THREAD) if scope.launch is not None:
                     found, scope = mapped_loop(tree, scope)
                     conditions += (self.context.index(own, scope) for own in found)
                     tree = tree.body
