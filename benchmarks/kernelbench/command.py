@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import warnings
 from dataclasses import asdict
 from pathlib import Path
@@ -16,9 +17,11 @@ from benchmarks.measuring.machine import describe_machine
 def run(given: argparse.Namespace) -> None:
     """Measures the problems; with ``--output``, all of them go into a file of JSON and a picture there."""
     warnings.simplefilter("ignore")  # of the models
+    paths = problems(given.path, given.level or [1], [int(number) for number in given.problems])
+    if not paths:
+        sys.exit(f"no problems of these levels in {given.path}: give a checkout of KernelBench")
     print(HEADER, flush=True)
     results: list[Result] = []
-    paths = problems(given.path, given.level or [1], [int(number) for number in given.problems])
     others = given.contenders
     for result in measured(
         paths, threads=given.threads, seeds=given.seeds, rounds=given.rounds, contenders=("eager", *others)

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from benchmarks.command_line import command_line
-from benchmarks.kernelbench.command import write
+from benchmarks.kernelbench.command import run, write
 from benchmarks.kernelbench.cost import Cost
 from benchmarks.kernelbench.exact import exact
 from benchmarks.kernelbench.harness import Result, measured, problems, summary
@@ -144,6 +144,11 @@ def test_contenders_are_those_that_there_are(capsys: pytest.CaptureFixture[str])
     with pytest.raises(SystemExit):
         command_line().parse_args(["kernelbench", "kb", "--contenders", "ours,theirs"])
     assert "contenders are inductor and ours, got 'ours,theirs'" in capsys.readouterr().err
+
+
+def test_folders_without_problems_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match=r"^no problems of these levels in .*: give a checkout of KernelBench$"):
+        run(command_line().parse_args(["kernelbench", str(tmp_path), "--level", "2"]))
 
 
 def test_errors_are_parts_of_the_greatest_element() -> None:
