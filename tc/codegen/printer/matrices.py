@@ -23,6 +23,7 @@ from tc.polyhedral.analysis.fold_index import AtValues
 from tc.polyhedral.analysis.ranges import Range
 from tc.polyhedral.analysis.substitute import substituted
 from tc.polyhedral.ir import loops
+from tc.polyhedral.ir.index_arithmetic import minus, modulo, plus, quotient, times
 from tc.polyhedral.ir.loops import (
     BLOCK,
     ELEMENT,
@@ -30,8 +31,6 @@ from tc.polyhedral.ir.loops import (
     Guard,
     IndexExpression,
     IndexLiteral,
-    IndexOperation,
-    IndexOperator,
     IndexVariable,
     Instance,
     Lay,
@@ -121,7 +120,7 @@ class _Matrices:
         scope = self.inside(blocks // together)
         held, fixed = self.held_by(fragment.lay, registers, together)
         place = self.place(fragment, held, fixed, scope)
-        to = filled("{}[{}]", named(name), self.context.index(_times(together, _OUTER), scope))
+        to = filled("{}[{}]", named(name), self.context.index(times(together, _OUTER), scope))
         own = line(
             words.columns if fragment.lay is Lay.COLUMNS else words.rows,
             count=count,
@@ -136,17 +135,17 @@ class _Matrices:
         x, y = self.node.lanes
         row, matrix = IndexVariable(_ROW), IndexVariable(_MATRIX)
         left = registers == REGISTERS[_LEFT]
-        group = _times(8, _quotient(IndexVariable(y), 8))
+        group = times(8, quotient(IndexVariable(y), 8))
         held: dict[str, IndexExpression] = {
-            REGISTER: matrix if left else _modulo(matrix, registers),
-            BLOCK: _OUTER if together == 1 else _sum(_times(together, _OUTER), _quotient(matrix, registers)),
+            REGISTER: matrix if left else modulo(matrix, registers),
+            BLOCK: _OUTER if together == 1 else plus(times(together, _OUTER), quotient(matrix, registers)),
         }
         # Lanes hold the same of the right factor in all warps along y.
         match lay:
             case Lay.ROWS:
-                return held | {y: _sum(group, row) if left else row}, {x: 0, ELEMENT: 0}
+                return held | {y: plus(group, row) if left else row}, {x: 0, ELEMENT: 0}
             case Lay.COLUMNS:
-                turned: dict[str, IndexExpression] = {x: _quotient(row, 2), ELEMENT: _modulo(row, 2)}
+                turned: dict[str, IndexExpression] = {x: quotient(row, 2), ELEMENT: modulo(row, 2)}
                 return held | turned | ({y: group} if left else {}), {} if left else {y: 0}
             case Lay.APART:
                 raise AssertionError("they are loaded one by one")
@@ -179,13 +178,13 @@ class _Matrices:
         """Zeros in the place of what is held for steps from the limit on."""
         index, context = self.context.dialect.index, self.context
         elements = self.node.shape.elements
-        own = context.index(_minus(limit, _times(elements, IndexVariable(self.node.lanes[0]))), self.scope)
+        own = context.index(minus(limit, times(elements, IndexVariable(self.node.lanes[0]))), self.scope)
         yield line("const {} {} = {};", index, named(_STEPS), own)
         for name, registers in REGISTERS.items():
             # Those of the left factor are of two rows eight apart, and then of the other half of the steps.
-            part = _quotient(_INNER, registers // 2)
+            part = quotient(_INNER, registers // 2)
             scope = self.inside(blocks[name], registers)
-            left = infix("-", named(_STEPS), context.index(_times(_LANES_OF_ROW * elements, part), scope))
+            left = infix("-", named(_STEPS), context.index(times(_LANES_OF_ROW * elements, part), scope))
             kept = call(f"tc_first_of_{elements}", left)
             masked = line("{}[{}][{}] &= {};", named(name), self.text(0), self.text(1), kept)
             yield self.repeated(blocks[name], 0, self.repeated(registers, 1, masked))
@@ -202,7 +201,7 @@ class _Matrices:
         for half in (0, 1):
             for second in (0, 1):
                 values: dict[str, IndexExpression] = {
-                    self.node.rows: _sum(_times(2, _OUTER), IndexLiteral(half)),
+                    self.node.rows: plus(times(2, _OUTER), IndexLiteral(half)),
                     self.node.pair: IndexLiteral(second),
                     self.node.steps: IndexLiteral(0),
                 }
@@ -237,23 +236,3 @@ def _instance(nest: LoopTree) -> Instance:
         nest = nest.body if isinstance(nest, Loop) else nest.then
     assert isinstance(nest, Instance), "matrix instructions run one statement"
     return nest
-
-
-def _sum(left: IndexExpression, right: IndexExpression) -> IndexExpression:
-    return IndexOperation(IndexOperator.ADD, (left, right))
-
-
-def _minus(left: IndexExpression, right: IndexExpression) -> IndexExpression:
-    return IndexOperation(IndexOperator.SUBTRACT, (left, right))
-
-
-def _times(factor: int, value: IndexExpression) -> IndexExpression:
-    return value if factor == 1 else IndexOperation(IndexOperator.MULTIPLY, (IndexLiteral(factor), value))
-
-
-def _quotient(value: IndexExpression, divisor: int) -> IndexExpression:
-    return IndexOperation(IndexOperator.NONNEGATIVE_DIVIDE, (value, IndexLiteral(divisor)))
-
-
-def _modulo(value: IndexExpression, divisor: int) -> IndexExpression:
-    return IndexOperation(IndexOperator.NONNEGATIVE_REMAINDER, (value, IndexLiteral(divisor)))

@@ -20,6 +20,7 @@ from tc.polyhedral.analysis.offsets import LinearForm, index_form
 from tc.polyhedral.analysis.substitute import substituted
 from tc.polyhedral.gpu.tensor.products import OPERANDS, shape_of
 from tc.polyhedral.gpu.tensor.warp_tiles import GROUP, PAIR, QUADS
+from tc.polyhedral.ir.index_arithmetic import modulo, plus, quotient, times
 from tc.polyhedral.ir.loops import (
     BLOCK,
     ELEMENT,
@@ -42,6 +43,7 @@ from tc.polyhedral.ir.loops import (
     LoopKind,
     LoopTree,
     Mma,
+    conjuncts,
     variables,
 )
 from tc.polyhedral.ir.scop import Scop
@@ -129,9 +131,9 @@ class _Finder:
                 found = [self.below(child, around) for child in children]
                 return None if None in found else Block(tuple(own for own in found if own is not None))
             case Guard(condition, then, None):
-                apart = [part for part in _parts(condition) if around.depends(variables(part))]
+                apart = [part for part in conjuncts(condition) if around.depends(variables(part))]
                 inner = self.below(then, replace(around, guards=(*around.guards, *apart)))
-                for part in _parts(condition):
+                for part in conjuncts(condition):
                     inner = inner if inner is None or part in apart else Guard(part, inner, None)
                 return inner
             case Loop():
@@ -181,7 +183,7 @@ class _Finder:
         inside = {loop.iterator: _count(loop) for loop in loops if loop is not nest}
         steps, limit = _count(nest), None
         if steps != shape.k:
-            limit = _plus(nest.upper, IndexLiteral(1))
+            limit = plus(nest.upper, IndexLiteral(1))
         mentioned = variables(nest.upper)
         if nest.lower != IndexLiteral(0) or nest.step != 1 or around.depends(mentioned) or mentioned & inside.keys():
             return None
@@ -283,16 +285,16 @@ class _Steps:
 
     def held(self, part: IndexExpression, x: str) -> IndexExpression:
         """The step of an element of a lane: parts are those that all lanes have together."""
-        own = _plus(_times(self.elements, IndexVariable(x)), IndexVariable(ELEMENT))
-        return _plus(_times(QUADS * self.elements, part), own)
+        own = plus(times(self.elements, IndexVariable(x)), IndexVariable(ELEMENT))
+        return plus(times(QUADS * self.elements, part), own)
 
 
 def _of_left(roles: _Roles, steps: _Steps, lanes: tuple[str, str]) -> dict[str, IndexExpression]:
     """What a lane holds of the left factor, by the iterators that say what it is."""
     block, register = map(IndexVariable, (BLOCK, REGISTER))
     return {
-        roles.rows: _plus(_times(2, block), _modulo(register, 2)),
-        steps.iterator: steps.held(_quotient(register, 2), lanes[0]),
+        roles.rows: plus(times(2, block), modulo(register, 2)),
+        steps.iterator: steps.held(quotient(register, 2), lanes[0]),
     }
 
 
@@ -300,11 +302,11 @@ def _of_right(roles: _Roles, steps: _Steps, lanes: tuple[str, str]) -> dict[str,
     """What a lane holds of the right factor."""
     x, y = lanes
     block, register = map(IndexVariable, (BLOCK, REGISTER))
-    column = _modulo(IndexVariable(y), GROUP)
+    column = modulo(IndexVariable(y), GROUP)
     held: dict[str, IndexExpression] = {} if roles.columns is None else {roles.columns: block}
     return held | {
-        x: _quotient(column, 2),
-        roles.pair: _modulo(column, 2),
+        x: quotient(column, 2),
+        roles.pair: modulo(column, 2),
         steps.iterator: steps.held(register, x),
     }
 
@@ -339,16 +341,6 @@ def _distributed(nest: Loop) -> list[Loop]:
             return [replace(nest, body=Guard(condition, child, None)) for child in children]
         case _:
             return [nest]
-
-
-def _parts(condition: IndexExpression) -> Iterator[IndexExpression]:
-    """What must hold all at once."""
-    match condition:
-        case IndexOperation(IndexOperator.AND, operands):
-            for operand in operands:
-                yield from _parts(operand)
-        case _:
-            yield condition
 
 
 def _loops(nest: LoopTree) -> Iterator[Loop]:
@@ -391,19 +383,3 @@ def _count(loop: Loop) -> int | None:
 
 def _names(factor: Read) -> tuple[str, ...]:
     return tuple(own.name for own in factor.subscripts if isinstance(own, IteratorReference))
-
-
-def _plus(left: IndexExpression, right: IndexExpression) -> IndexExpression:
-    return IndexOperation(IndexOperator.ADD, (left, right))
-
-
-def _times(factor: int, value: IndexExpression) -> IndexExpression:
-    return IndexOperation(IndexOperator.MULTIPLY, (IndexLiteral(factor), value))
-
-
-def _quotient(value: IndexExpression, divisor: int) -> IndexExpression:
-    return IndexOperation(IndexOperator.NONNEGATIVE_DIVIDE, (value, IndexLiteral(divisor)))
-
-
-def _modulo(value: IndexExpression, divisor: int) -> IndexExpression:
-    return IndexOperation(IndexOperator.NONNEGATIVE_REMAINDER, (value, IndexLiteral(divisor)))
