@@ -89,19 +89,6 @@ def hot_loop(code: bytes, kernel: str, architecture: str) -> MachineLoop | None:
     return max(found, key=lambda own: (own.matrix, own.multiply_adds, own.instructions), default=None)
 
 
-def least_clocks(code: bytes, kernel: str, architecture: str, multiply_adds: float) -> float:
-    """Clocks of a warp that does so many multiply-adds, at least: those of the loop that has the fewest for each.
-
-    0 where multiply-adds stand outside of the innermost loops, which may be quicker; errors as of ``hot_loop``.
-    """
-    every = instructions(section(code, f".text.{kernel}"), architecture)
-    found = [own for own in _innermost(loops(every)) if own.multiply_adds]
-    inside = sum(own.multiply_adds for own in found)
-    if inside < sum(own.operation in _MULTIPLY_ADDS for own in every):
-        return 0.0
-    return min((multiply_adds * own.clocks / own.multiply_adds for own in found), default=0.0)
-
-
 def _innermost(found: Sequence[MachineLoop]) -> list[MachineLoop]:
     return [own for own in found if not any(own is not other and _holds(own, other) for other in found)]
 

@@ -6,7 +6,7 @@ import pytest
 
 import tc
 from tc.polyhedral.gpu.cost.count_kernels import count_kernels
-from tc.prediction.machine_code import Instruction, hot_loop, instructions, least_clocks, loops, section
+from tc.prediction.machine_code import Instruction, hot_loop, instructions, loops, section
 from tc.prediction.prediction import Limit
 from tests.translated import translated
 
@@ -75,8 +75,6 @@ def test_what_nvrtc_makes_of_a_product(architecture: str) -> None:
     assert loop.shared_reads / loop.multiply_adds == pytest.approx(demand.shared_reads / demand.multiply_adds, rel=0.1)
     assert loop.multiply_adds / loop.instructions == pytest.approx(demand.multiply_adds / demand.issued, rel=0.35)
     code = kernel._executable.binary.code
-    least = least_clocks(code, "tc_kernel_0", architecture, demand.multiply_adds / 8)
-    assert least >= demand.multiply_adds / 8
     with pytest.raises(ValueError, match=r"it has no section \.text\.other"):
         hot_loop(code, "other", architecture)
 
