@@ -49,6 +49,25 @@ def write_models(folder: Path, seed: int = 0) -> None:
     save("reshaped", [helper.make_node("Reshape", ["x", "target"], ["y"])], {"x": [3, 4], "target": [2]}, {})
     positive = [helper.make_node("NonZero", ["x"], ["z"]), helper.make_node("Cast", ["z"], ["y"], to=TensorProto.FLOAT)]
     save("hosted", positive, {"x": [3, 4]}, {})
+    branches = {
+        f"{name}_branch": helper.make_graph(
+            [helper.make_node(name, ["x"], [f"{name}_y"])],
+            name,
+            [],
+            [helper.make_tensor_value_info(f"{name}_y", TensorProto.FLOAT, None)],
+        )
+        for name in ("Neg", "Abs")
+    }
+    branched = [
+        helper.make_node("ReduceSum", ["x"], ["sum"], keepdims=0),
+        helper.make_node("Greater", ["sum", "bound"], ["greater"]),
+        helper.make_node("Not", ["greater"], ["less"]),
+        helper.make_node("Not", ["less"], ["decided"]),  # rewriting gives it the name of what it is
+        helper.make_node(
+            "If", ["decided"], ["y"], then_branch=branches["Neg_branch"], else_branch=branches["Abs_branch"]
+        ),
+    ]
+    save("branched", branched, {"x": [3, 4]}, {"bound": np.float32(0)})
     halves = [helper.make_node("MatMul", ["x", name], [f"{name}x"]) for name in ("v", "w")]
     joined = [
         *halves,
@@ -80,6 +99,8 @@ def calls() -> dict[str, tuple[str, dict[str, np.ndarray]]]:
         "reshaped otherwise": ("reshaped.onnx", {"x": small, "target": np.array([12, -1])}),
         "external": ("external.onnx", {"x": x}),
         "joined": ("joined.onnx", {"x": x}),
+        "branched": ("branched.onnx", {"x": small + 1}),
+        "branched otherwise": ("branched.onnx", {"x": small - 1}),
         "graphdef": (str(head), {}),
         "hosted": ("hosted.onnx", {"x": small}),
     }

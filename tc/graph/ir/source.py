@@ -53,11 +53,12 @@ class Demand(Exception):  # noqa: N818  # no error: the source goes on when it h
     """``graph`` computes values whose contents decide what comes next.
 
     ``compute``: makes arrays of them, by name, which are then ``computed``; None where their contents are wanted
-    themselves.
+    themselves.  ``names``: what the source calls the outputs, where rewriting has given them other names.
     """
 
-    def __init__(self, graph: Graph, compute: Computation | None = None) -> None:
-        super().__init__(f"the contents of {', '.join(graph.outputs)}")
+    def __init__(self, graph: Graph, compute: Computation | None = None, names: tuple[str, ...] | None = None) -> None:
+        self.names = graph.outputs if names is None else names
+        super().__init__(f"the contents of {', '.join(self.names)}")
         self.graph = graph
         self.compute = compute
 

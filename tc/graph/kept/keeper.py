@@ -71,11 +71,12 @@ class Keeper:
         It cannot where Python computes what comes next, by a function that has no name.
         """
         ready, end = stage
-        computes = isinstance(end, Demand) and end.compute is not None
-        if not computes:
-            self.keep_plan(request, ready.plan, demanded=isinstance(end, Demand))
+        if not isinstance(end, Demand):
+            self.keep_plan(request, ready.plan)
+        elif end.compute is None:
+            self.keep_plan(request, ready.plan, demanded=end.names)
 
-    def keep_plan(self, request: Request, plan: MemoryPlan, *, demanded: bool = False) -> None:
+    def keep_plan(self, request: Request, plan: MemoryPlan, *, demanded: tuple[str, ...] | None = None) -> None:
         """The same for a plan that does not run here, as of ``made_plan``."""
         wanted = self._wanted(request)
         if wanted is None or not self._cache.keeps:
@@ -103,4 +104,4 @@ class Keeper:
         by_results = {results: kernels[number] for results, number in numbers.items()}
         settings = self._settings
         ready = runnable(plan, settings.target, arena=settings.arena, kernels=by_results)
-        return ready, Demand(plan.graph) if steps.demanded else plan.graph
+        return ready, plan.graph if steps.demanded is None else Demand(plan.graph, names=steps.demanded)

@@ -40,21 +40,28 @@ class _Kernel:
 
 @frozen
 class _Steps:
-    """``constants``: by name, where they are.  ``demanded``: the outputs decide what comes next."""
+    """``constants``: by name, where they are.  ``demanded``: what the source calls the outputs, if they decide what
+    comes next.
+    """
 
     plan: StoredPlan
     kernels: tuple[_Kernel, ...]
     constants: dict[str, Stored]
-    demanded: bool
+    demanded: tuple[str, ...] | None
 
 
 def made_plan(
-    interface: str, plan: MemoryPlan, target: Target, held: Mapping[str, np.ndarray], *, demanded: bool
+    interface: str,
+    plan: MemoryPlan,
+    target: Target,
+    held: Mapping[str, np.ndarray],
+    *,
+    demanded: tuple[str, ...] | None,
 ) -> MadePlan | None:
     """A plan as it is stored; None for one that cannot be: with functions of the host, or with too many constants.
 
-    ``interface``: what callers must know of the model.  ``held``: what it holds.  ``demanded``: its outputs decide what
-    comes next.
+    ``interface``: what callers must know of the model.  ``held``: what it holds.  ``demanded``: what the source
+    calls the outputs, if they decide what comes next.
     """
     calls = [(call, wanted_of(plan, call)) for call in plan.graph.nodes if isinstance(call, Call)]
     kernels = dict.fromkeys((one.comprehension.definition, one.signature) for _, one in calls)
@@ -85,8 +92,8 @@ class Steps:
         self._steps: Final = from_json(_Steps, json.loads(record.steps))
 
     @property
-    def demanded(self) -> bool:
-        """Whether the outputs decide what comes next."""
+    def demanded(self) -> tuple[str, ...] | None:
+        """What the source calls the outputs, if they decide what comes next."""
         return self._steps.demanded
 
     @property

@@ -97,7 +97,7 @@ class Stages(Generic[Ready]):
 
 def _with_contents(ready: Stageable, demand: Demand, request: Request, bound: Arguments) -> tuple[Request, Arguments]:
     """The next request, and the call, with what was demanded."""
-    names = demand.graph.outputs
+    names = demand.names
     found = [_on_host(name, value) for name, value in zip(names, _computed(ready, bound, names), strict=True)]
     if demand.compute is None:
         contents: Mapping[str, np.ndarray] = dict(zip(names, found, strict=True))
