@@ -38,7 +38,15 @@ from tc.dispatch.streams import on_stream, synchronize
 from tc.language.program.specialization import ArraySpec, dynamic
 from tc.runtime.host.threads import get_threads, set_threads
 from tc.targets.numerics import Numerics
-from tc.targets.options import CpuOptions, Distribution, Fusion, GpuOptions, ScheduleOptions, TileLayout
+from tc.targets.options import (
+    CpuOptions,
+    Distribution,
+    Fusion,
+    GpuOptions,
+    ScheduleOptions,
+    TensorCores,
+    TileLayout,
+)
 
 __all__ = [
     "ArgumentError",
@@ -68,6 +76,7 @@ __all__ = [
     "SemanticError",
     "StickyDeviceError",
     "TCError",
+    "TensorCores",
     "TileLayout",
     "TooLargeError",
     "TuningError",

@@ -344,6 +344,7 @@ def _machine(target: Target) -> Machine:
                 asynchronous_copies=False,
                 branches=False,
                 matrix_shapes=(),
+                warpgroups=False,
                 atomic_bytes=frozenset({4}),
             )
         case _:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import Final
 
 from tc.base.frozen import frozen
 
@@ -22,9 +23,13 @@ class Dot(Enum):
         return self.value
 
 
+# Rows of an instruction of four warps.
+_GROUP_ROWS: Final = 64
+
+
 @frozen
 class MatrixShape:
-    """A matrix instruction of a warp: C, of m x n elements, gains the product of A (m x k) and B (k x n).
+    """A matrix instruction of a warp, or of four: C, of m x n elements, gains the product of A (m x k) and B (k x n).
 
     ``operands``, ``sums``: PTX's names of the types of A and B, and of C; s8 stands for bytes with and without a sign.
     A register of 32 bits holds ``elements`` of an operand, of steps that follow each other.
@@ -35,6 +40,11 @@ class MatrixShape:
     k: int
     operands: str
     sums: str
+
+    @property
+    def by_group(self) -> bool:
+        """Whether four warps run it together, with operands in shared memory."""
+        return self.m == _GROUP_ROWS
 
     @property
     def elements(self) -> int:

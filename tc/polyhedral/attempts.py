@@ -22,6 +22,7 @@ from tc.polyhedral.generate.obstacles import (
     InBuffers,
     LongSums,
     MissingInstances,
+    NoGroups,
     NoMatrices,
     Obstacle,
 )
@@ -31,7 +32,7 @@ from tc.polyhedral.schedule.counted import with_counts
 from tc.polyhedral.schedule.scan import Scanning
 from tc.polyhedral.schedule.scatter_plan import Owners, Sharers, plan_scatters
 from tc.targets.machine import CpuMachine, GpuMachine, Machine
-from tc.targets.options import CpuOptions, Fusion, GpuOptions, Options
+from tc.targets.options import CpuOptions, Fusion, GpuOptions, Options, TensorCores
 from tc.targets.resolve import resolved
 
 
@@ -57,7 +58,7 @@ def first_attempt(specialization: Specialization, options: Options, machine: Mac
         case GpuOptions(), GpuMachine():
             statements = specialization.program.statements
             products = any(factors_of_instructions(own.value) or byte_factors(own.value) for own in statements)
-            matrices = options.tensor_cores and bool(machine.matrix_shapes) and products
+            matrices = options.tensor_cores is not TensorCores.NONE and bool(machine.matrix_shapes) and products
             decided = resolved(options, machine, matrices=matrices)
             decisions = tuple(_with_rows(own, specialization, machine) for own in decided)
         case _:
@@ -87,6 +88,9 @@ def next_attempt(specialization: Specialization, machine: Machine, attempt: Atte
     come to an end.
     """
     match obstacle:
+        case NoGroups():
+            first = first_attempt(specialization, _by_warps(attempt.asked), machine)
+            return replace(first, asked=attempt.asked, decisions=(*first.decisions, _NO_GROUPS))
         case NoMatrices():
             # Buffers that were given up before may be had again.
             first = first_attempt(specialization, _scalar(attempt.asked), machine)
@@ -101,9 +105,10 @@ def next_attempt(specialization: Specialization, machine: Machine, attempt: Atte
         case DivergentSteps():
             # Shared memory, which was given up before, may be had again.
             first = first_attempt(specialization, attempt.asked, machine)
-            before = tuple(own for own in attempt.decisions if own is _NO_MATRICES)
+            before = tuple(own for own in attempt.decisions if own in (_NO_GROUPS, _NO_MATRICES))
             options = replace(first.options, schedule=replace(first.options.schedule, scans=False))
-            options = _scalar(options) if before else options
+            if before:
+                options = _scalar(options) if _NO_MATRICES in before else _by_warps(options)
             plan = plan_of(specialization, options, machine)
             return replace(first, options=options, plan=plan, decisions=(*first.decisions, *before, _NO_SCANS))
         case MissingInstances():
@@ -223,13 +228,27 @@ def _without_buffers(attempt: Attempt, obstacle: InBuffers, name: str) -> tuple[
     return found
 
 
+def _by_warps(options: Options) -> Options:
+    """Options without matrix instructions of groups of warps."""
+    return replace(options, tensor_cores=TensorCores.WARPS) if isinstance(options, GpuOptions) else options
+
+
 def _scalar(options: Options) -> Options:
     """Options without matrix instructions."""
-    return replace(options, tensor_cores=False) if isinstance(options, GpuOptions) else options
+    return replace(options, tensor_cores=TensorCores.NONE) if isinstance(options, GpuOptions) else options
 
 
+_NO_GROUPS: Final = Decision(
+    "tensor_cores",
+    TensorCores.WARPGROUPS,
+    TensorCores.WARPS,
+    "no four warps would run whole blocks of a product whose factors lie as they read them",
+)
 _NO_MATRICES: Final = Decision(
-    "tensor_cores", True, False, "the lanes of no warp would run whole blocks of its products together"
+    "tensor_cores",
+    TensorCores.WARPGROUPS,
+    TensorCores.NONE,
+    "the lanes of no warp would run whole blocks of its products together",
 )
 _NO_SCANS: Final = Decision(
     "scans", True, False, "threads of a block would meet the barriers between its steps unequally often"

@@ -28,7 +28,7 @@ from tc.polyhedral.ir.loops import (
     Loop,
     LoopKind,
     LoopTree,
-    Mma,
+    Matrices,
     Prefetch,
     Sharing,
 )
@@ -36,7 +36,7 @@ from tc.polyhedral.ir.scop import Promotion, Scop, ScopStatement
 from tc.polyhedral.transform.chosen_sizes import RegisterTile, Sizes
 from tc.polyhedral.transform.share_loops import DIMENSIONS
 from tc.polyhedral.transform.tile import OUTERMOST_FIRST
-from tc.targets.options import CpuOptions, Fusion, GpuOptions, Options
+from tc.targets.options import CpuOptions, Fusion, GpuOptions, Options, TensorCores
 
 
 @frozen
@@ -182,7 +182,7 @@ def _nodes(root: LoopTree) -> Iterator[LoopTree]:
         case Block(children):
             for child in children:
                 yield from _nodes(child)
-        case Instance() | Barrier() | Prefetch() | Mma():
+        case Instance() | Barrier() | Prefetch() | Matrices():
             pass
         case _:
             assert_never(root)
@@ -250,10 +250,10 @@ def _of_memory(asked: GpuOptions, attempt: Attempt, facts: Facts) -> Iterator[De
         )
     if options.register_operands and all(_is_result(promotion) for promotion in own):
         yield Decision("register_operands", asked.register_operands, 0, "no operand is read again by the same thread")
-    used = not options.tensor_cores or any(isinstance(node, Mma) for node in _nodes(facts.root))
+    used = options.tensor_cores is TensorCores.NONE or any(isinstance(node, Matrices) for node in _nodes(facts.root))
     if not used and any(map(_multiplies_matrices, facts.scop.statements)):
         reason = "no warps run whole blocks of a product"
-        yield Decision("tensor_cores", asked.tensor_cores, False, reason)
+        yield Decision("tensor_cores", asked.tensor_cores, TensorCores.NONE, reason)
     lanes = any(promotion.buffer.sharing is Sharing.LANES for promotion in promotions)
     if asked.shuffles is None and options.shuffles and not lanes:
         yield Decision("shuffles", None, False, "no partial results lie in the lanes of a warp")

@@ -7,6 +7,7 @@ from typing import Final, TypeAlias, TypeVar
 
 import islpy as isl
 
+from tc.base.dots import MatrixShape
 from tc.polyhedral.analysis.ranges import size_ranges
 from tc.polyhedral.cpu.chunk_steps import chunk_steps
 from tc.polyhedral.cpu.defaults import default_sizes
@@ -34,7 +35,7 @@ from tc.polyhedral.gpu.promotion.promote_shared import SharedRoom, promote_share
 from tc.polyhedral.gpu.promotion.promote_temporaries import Memory, promote_temporaries
 from tc.polyhedral.gpu.tensor.instructions import matrix_instructions
 from tc.polyhedral.gpu.tensor.products import matrix_product
-from tc.polyhedral.gpu.tensor.warp_tiles import with_warp_tiles
+from tc.polyhedral.gpu.tensor.warp_tiles import Asked, with_warp_tiles
 from tc.polyhedral.ir.loops import LoopTree
 from tc.polyhedral.ir.scop import Scop
 from tc.polyhedral.ir.tree import ScheduleTree
@@ -59,7 +60,7 @@ from tc.polyhedral.transform.tile import ChooseCuts, explicit_sizes, tile_tree
 from tc.polyhedral.transform.unroll import unroll_tree
 from tc.polyhedral.transform.vectorize import vectorize_tree
 from tc.targets.machine import CpuMachine, GpuMachine, Machine
-from tc.targets.options import CpuOptions, Fusion, GpuOptions, Options
+from tc.targets.options import CpuOptions, Fusion, GpuOptions, Options, TensorCores
 from tc.targets.resolve import known
 
 Tree = TypeVar("Tree", ScheduleTree, LoopTree)
@@ -194,7 +195,8 @@ def _promote_shared(tree: ScheduleTree, scop: Scop, options: GpuOptions, machine
     if not shared:
         return tree, scop
     padding = Padding.BANKS if options.padding is None else options.padding
-    room = SharedRoom(shared, options.layout, padding, options.stages, machine.stages)
+    groups = has_groups(options, machine)
+    room = SharedRoom(shared, options.layout, padding, options.stages, machine.stages, groups)
     return promote_shared(tree, scop, room)
 
 
@@ -213,7 +215,14 @@ def tiles_of(options: GpuOptions, scop: Scop, machine: GpuMachine) -> ChooseCuts
         choose = default_tiles(scop, machine, options.block or ())
     else:
         choose = whole_loops(explicit_sizes(sizes, rounded=True))
-    return with_warp_tiles(choose, scop, machine, sizes, options.block) if options.tensor_cores else choose
+    if options.tensor_cores is TensorCores.NONE:
+        return choose
+    return with_warp_tiles(choose, scop, machine, Asked(sizes, options.block, has_groups(options, machine)))
+
+
+def has_groups(options: GpuOptions, machine: GpuMachine) -> bool:
+    """Whether four warps may multiply matrices together."""
+    return machine.warpgroups and options.tensor_cores is TensorCores.WARPGROUPS
 
 
 def _unroll_in_threads(tree: ScheduleTree, scop: Scop, options: GpuOptions, _machine: GpuMachine) -> State:
@@ -228,7 +237,7 @@ def _part_nests(tree: ScheduleTree, scop: Scop, options: GpuOptions, machine: Gp
 
 def _linearize_rows(tree: ScheduleTree, scop: Scop, options: GpuOptions, machine: GpuMachine) -> State:
     sizes = (options.schedule.tile, options.block, options.grid)
-    shapes = machine.matrix_shapes if options.tensor_cores else ()
+    shapes = _matrix_shapes(options, machine)
 
     def multiplies(domain: isl.UnionSet) -> bool:
         return matrix_product(scop, shapes, domain) is not None
@@ -350,7 +359,12 @@ def joined_limits(options: GpuOptions, machine: GpuMachine) -> Limits:
 
 
 def _matrix_instructions(root: LoopTree, scop: Scop, options: GpuOptions, machine: GpuMachine) -> Loops:
-    return (matrix_instructions(root, scop, machine.matrix_shapes) if options.tensor_cores else root), scop
+    shapes = _matrix_shapes(options, machine)
+    return matrix_instructions(root, scop, shapes, groups=has_groups(options, machine)), scop
+
+
+def _matrix_shapes(options: GpuOptions, machine: GpuMachine) -> tuple[MatrixShape, ...]:
+    return () if options.tensor_cores is TensorCores.NONE else machine.matrix_shapes
 
 
 GRID_LOOP_PASSES: Final[Passes[LoopTree, GpuOptions, GpuMachine]] = (

@@ -268,12 +268,12 @@ class _Run:
             if self.verify_every_pass:
                 prove_tree_after(name, tree, scop, self.machine)
             if name in PROMOTING_RESULTS and (long := long_sums(tree, scop)):
-                return unused_warp_tiles(tree, None) or LongSums(long)
+                return unused_warp_tiles(tree, scop, None) or LongSums(long)
         found = self.loops(tree, scop)
         if isinstance(found, InBuffers | DivergentSteps):
-            return unused_warp_tiles(tree, found) or found
+            return unused_warp_tiles(tree, scop, found) or found
         root, printed = found
-        if (unused := unused_warp_tiles(tree, root)) is not None:
+        if (unused := unused_warp_tiles(tree, scop, root)) is not None:
             return unused
         if not self.attempt.whole_sums and has_missing_instances(root, scop, divided_sums(tree)):
             return MissingInstances()

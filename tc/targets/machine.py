@@ -65,6 +65,7 @@ class GpuMachine:
     of them has.  ``warp``: threads that run together.  ``shuffles``: they may read each other's registers.
     ``asynchronous_copies``: tiles are copied to shared memory while threads work on others.  ``branches``: threads of a
     block may wait for each other in a branch that not all blocks take.  ``matrix_shapes``: of its matrix instructions.
+    ``warpgroups``: four warps together have such instructions, whose operands lie in shared memory (PTX: ``wgmma``).
     ``atomic_bytes``: sizes of elements in memory that threads can update atomically.
     """
 
@@ -75,6 +76,7 @@ class GpuMachine:
     asynchronous_copies: bool = True
     branches: bool = True
     matrix_shapes: tuple[MatrixShape, ...] = ()
+    warpgroups: bool = False
     atomic_bytes: frozenset[int] = frozenset({4, 8})
 
     @property
@@ -157,6 +159,7 @@ _COUNTS: Final = {
     "sm_88": 12,
     "sm_89": 142,
     "sm_90": 132,
+    "sm_90a": 132,
     "sm_100": 148,
     "sm_103": 160,
     "sm_110": 20,
@@ -172,6 +175,7 @@ GPUS: Final[Mapping[str, GpuMachine]] = MappingProxyType(
             own,
             asynchronous_copies=name not in _BEFORE_AMPERE,
             matrix_shapes=_HALVES if name in _BEFORE_AMPERE else _FROM_AMPERE,
+            warpgroups=name == "sm_90a",
         )
         for name, own in MULTIPROCESSORS.items()
     }
@@ -180,5 +184,8 @@ GPUS: Final[Mapping[str, GpuMachine]] = MappingProxyType(
 # For devices of which nothing is known but that they run grids: a large GPU, with as much shared memory for a block
 # as every GPU has without being asked for more.
 GENERIC_GPU: Final = GpuMachine(
-    170, Multiprocessor(2048, 32, _BLOCKS_AT_A_TIME * STATIC_SHARED, reserved=0), matrix_shapes=_FROM_AMPERE
+    170,
+    Multiprocessor(2048, 32, _BLOCKS_AT_A_TIME * STATIC_SHARED, reserved=0),
+    matrix_shapes=_FROM_AMPERE,
+    warpgroups=True,
 )

@@ -74,6 +74,7 @@ MULTIPROCESSORS: Final[Mapping[str, Multiprocessor]] = MappingProxyType(
         "sm_88": replace(_ADA, blocks=16),
         "sm_89": _ADA,
         "sm_90": _HOPPER,
+        "sm_90a": _HOPPER,
         "sm_100": _HOPPER,
         "sm_103": _HOPPER,
         "sm_110": replace(_HOPPER, threads=1536, blocks=24),

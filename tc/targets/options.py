@@ -80,6 +80,14 @@ class TileLayout(Enum):
     VECTORS = "vectors"  # as its tensor does, or by points where threads read no vectors otherwise
 
 
+class TensorCores(Enum):
+    """Which matrix instructions there may be."""
+
+    NONE = "none"
+    WARPS = "warps"  # of 32 threads, with operands in their registers (``mma.sync``)
+    WARPGROUPS = "warpgroups"  # of 128 threads too, with operands in shared memory (``wgmma``)
+
+
 @frozen
 class CpuOptions(Written):
     """Options of the ``cpu`` target: exact ones, and limits (*What was asked for* in ``docs/options.md``).
@@ -159,7 +167,8 @@ class GpuOptions(Written):
     kernel.
     ``distribution``: how the points of a tile are dealt to threads.
     ``tensor_cores``: a limit; the warps of a block compute products of halves and bytes by matrix instructions, where a
-    GPU has these (NVIDIA's from ``sm_80`` on) and products have enough rows, columns and steps for them.
+    GPU has these (NVIDIA's from ``sm_80`` on) and products have enough rows, columns and steps for them; on ``sm_90a``,
+    groups of four warps do so with large products of halves.
     ``register_accumulators``: a limit, the most elements of a result that a thread keeps to itself while it reduces; 0
     keeps none. None takes a quarter of its registers.
     ``register_operands``: a limit, the most elements of operands that a thread reads into registers before it goes
@@ -196,7 +205,7 @@ class GpuOptions(Written):
     split_k_threads: tuple[int, ...] | None = None
     split_k_blocks: int | None = None
     shuffles: bool | None = None
-    tensor_cores: bool = True
+    tensor_cores: TensorCores = TensorCores.WARPGROUPS
     register_accumulators: int | None = None
     register_operands: int = 0
     shared_memory: int | None = None
@@ -236,7 +245,8 @@ class GpuOptions(Written):
         _require_open("split_k_blocks", self.split_k_blocks, 1, 1 << 16)
         if self.shuffles is not None:
             _require_boolean("shuffles", self.shuffles)
-        _require_boolean("tensor_cores", self.tensor_cores)
+        if not isinstance(self.tensor_cores, TensorCores):
+            raise OptionsError(f"tensor_cores must be a tc.TensorCores, got {self.tensor_cores!r}")
         _require_boolean("check_indices", self.check_indices)
         _require_numerics(self.numerics)
 

@@ -25,7 +25,7 @@ from tc.polyhedral.ir.loops import (
     LoopKind,
     LoopProgram,
     LoopTree,
-    Mma,
+    Matrices,
     Prefetch,
     Scheduled,
     StatementBody,
@@ -65,7 +65,7 @@ def renamed(tree: LoopTree, statement: str) -> LoopTree:
             return Block(tuple(renamed(child, statement) for child in children))
         case Scheduled():
             return replace(tree, statement=statement)
-        case Prefetch() | Mma():
+        case Prefetch() | Matrices():
             return tree
 
 

@@ -78,7 +78,7 @@ def _gpu_options(source: Source) -> tc.GpuOptions:
         split_k_threads=source.choice([None, None, (), (3,), (4,), (8, 2), (32,), (32,), (64, 2)]),
         split_k_blocks=source.choice([None, None, None, 1, 2, 3]),
         shuffles=source.chance(0.8),
-        tensor_cores=source.chance(0.8),
+        tensor_cores=source.choice([*tc.TensorCores, tc.TensorCores.WARPS]),
         register_accumulators=source.choice([64, 64, 4, 0]),
         register_operands=source.choice([0, 0, 4, 64]),
         shared_memory=source.choice([48 << 10, 48 << 10, 256, 0]),

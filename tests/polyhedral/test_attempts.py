@@ -20,7 +20,7 @@ from tc.polyhedral.ir.scop import Scop
 from tc.polyhedral.pipeline import map_program
 from tc.reference.compare import compare
 from tc.targets.machine import GENERIC_GPU
-from tc.targets.options import CpuOptions, Distribution, Fusion, GpuOptions, Options, ScheduleOptions
+from tc.targets.options import CpuOptions, Distribution, Fusion, GpuOptions, Options, ScheduleOptions, TensorCores
 from tc.targets.target import parse_target
 from tests.polyhedral.support import MACHINE, MATMUL, machine_for, specialized
 
@@ -199,7 +199,7 @@ def test_without_matrix_instructions_other_tiles_are_tried() -> None:
         specialization, GENERIC_GPU, first_attempt(specialization, GpuOptions(), GENERIC_GPU), NoMatrices()
     )
     assert isinstance(attempt.options, GpuOptions)
-    assert not attempt.options.tensor_cores
+    assert attempt.options.tensor_cores is TensorCores.NONE
     assert attempt.asked == GpuOptions()
     (said,) = (own for own in attempt.decisions if own.option == "tensor_cores")
     assert said.reason == "the lanes of no warp would run whole blocks of its products together"

@@ -20,7 +20,7 @@ from tc.polyhedral.ir.loops import (
     Loop,
     LoopKind,
     LoopTree,
-    Mma,
+    Matrices,
     Prefetch,
     Scheduled,
 )
@@ -317,7 +317,7 @@ def runs(tree: LoopTree, statement: str, ranges: Ranges) -> int:
         case Loop():
             inside = runs(tree.body, statement, {**ranges, tree.iterator: iterator_range(tree, ranges)})
             return inside and inside * (most_iterations(tree, ranges) or 0)
-        case Mma(nest=nest):
+        case Matrices(nest=nest):
             return runs(nest, statement, ranges)
         case Guard():
             assert not runs(tree.then, statement, ranges)

@@ -18,9 +18,18 @@ import tc
 from tc.artifact.packing import assemble, decisions_said, describe, pack, unpack
 from tc.base.decision import Decision
 from tc.compiler import Compilation, translate
-from tc.polyhedral.ir.loops import Buffer, Instance, Loop, LoopKind, Mma, Prefetch, Sharing
+from tc.polyhedral.ir.loops import Buffer, GroupMma, Instance, Loop, LoopKind, Matrices, Prefetch, Sharing
 from tc.polyhedral.pipeline import Prepared
-from tc.targets.options import CpuOptions, Distribution, Fusion, GpuOptions, Options, ScheduleOptions, TileLayout
+from tc.targets.options import (
+    CpuOptions,
+    Distribution,
+    Fusion,
+    GpuOptions,
+    Options,
+    ScheduleOptions,
+    TensorCores,
+    TileLayout,
+)
 from tc.targets.target import parse_target
 from tests.polyhedral.mutants import nodes
 from tests.turns import every_row
@@ -73,7 +82,7 @@ ON_GPU: dict[str, tuple[object, ...]] = {
     "split_k_threads": ((4,), (), (64, 2)),
     "split_k_blocks": (2, 1),
     "shuffles": (True, False),
-    "tensor_cores": (False, True),
+    "tensor_cores": tuple(TensorCores),
     "register_accumulators": (0, 4),
     "register_operands": (8,),
     "shared_memory": (0, 1000, 48 << 10),
@@ -204,7 +213,11 @@ class Found:
             case "check_indices":
                 return loops.checked is value
             case "tensor_cores":
-                return value or not any(isinstance(node, Mma) for node in found)
+                return (
+                    not any(isinstance(node, Matrices) for node in found)
+                    if value is TensorCores.NONE
+                    else value is TensorCores.WARPGROUPS or not any(isinstance(node, GroupMma) for node in found)
+                )
             case "min_blocks_per_multiprocessor":
                 return bool(loops.resident == value)
             case "gather_prefetch":

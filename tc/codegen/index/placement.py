@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, assert_never
 
 from tc.polyhedral.ir.loops import Allocation, Block, Buffer, Guard, Leaf, Loop, LoopTree
+from tc.polyhedral.ir.swizzle import SWIZZLED_ROWS
 
 # Bytes: a cache line, and the widest vector.
 ALIGNMENT: Final = 64
@@ -29,12 +30,14 @@ def side_by_side(buffers: Iterable[Buffer]) -> tuple[dict[str, int], int]:
 def shared_places(tree: LoopTree) -> tuple[tuple[tuple[Buffer, int], ...], int]:
     """The buffers in a tree that the threads of a block share, with the offset in bytes of each, and the size of all.
 
-    Proofs know buffers by their names: two of them must not have bytes in common, even one after the other.
+    Proofs know buffers by their names: two of them must not have bytes in common, even one after the other.  What is
+    swizzled begins where that moves addresses as offsets.
     """
     places: dict[str, tuple[Buffer, int]] = {}
     size = 0
     for buffer in _shared(tree):
         if buffer.name not in places:
+            size = -(-size // SWIZZLED_ROWS) * SWIZZLED_ROWS if buffer.swizzled else size
             places[buffer.name] = buffer, size
             size += aligned(max(buffer.layout.span, 1) * buffer.layout.type.itemsize)
     return tuple(places.values()), size

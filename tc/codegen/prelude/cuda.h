@@ -247,3 +247,30 @@ static __forceinline__ void tc_multiply_u8_u8(int32_t *c0, int32_t *c1, int32_t 
                : "+r"(*c0), "+r"(*c1), "+r"(*c2), "+r"(*c3)
                : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "r"(right[0]), "r"(right[1]));
 }
+
+//= tc_swizzled
+// Where an element of a matrix lies: pieces of 16 bytes change places in rows of 128, piece p of row r with p ^ r % 8.
+static __forceinline__ int tc_swizzled(int offset, int size) { return offset ^ offset / (128 / size) % 8 * (16 / size); }
+
+//= tc_fence
+// What this thread has written to shared memory is seen by matrix instructions that read it by themselves, behind the
+// next barrier by those of all threads (PTX ISA: fence.proxy.async).
+static __forceinline__ void tc_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
+//= tc_begin_products
+// Behind this, sums belong to the matrix instructions of four warps (PTX ISA: wgmma.fence).
+static __forceinline__ void tc_begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+
+//= tc_end_products
+// Waits until they have ended.
+static __forceinline__ void tc_end_products() {
+  asm volatile("wgmma.commit_group.sync.aligned;\n wgmma.wait_group.sync.aligned 0;" ::: "memory");
+}
+
+//= tc_matrix
+// A matrix in swizzled shared memory, with so many bytes from eight rows to the next ones (PTX ISA: Matrix Descriptor
+// Format).
+static __forceinline__ uint64_t tc_matrix(const void *first, unsigned stride) {
+  const uint64_t place = __cvta_generic_to_shared(first);
+  return (place & 0x3ffff) >> 4 | 1ull << 16 | (uint64_t)(stride >> 4) << 32 | 1ull << 62;
+}

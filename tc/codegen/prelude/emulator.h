@@ -38,11 +38,23 @@ typedef struct tc_given {
   int64_t count;
   int ready;  // waits for its warp only
 } tc_given;
+// A matrix instruction of four warps that a thread has begun: its sums, which are not there until it ends, and what it
+// read, which must stay the same until then.
+typedef struct tc_products {
+  float sums[128], *upper, *lower;
+  int columns, begun, wrong;
+  int64_t count;
+  struct {
+    uint64_t left, right, read;
+  } items[64];
+} tc_products;
 typedef struct tc_team {
   const void *arguments;
   void (*routine)(struct tc_team *team);
   int64_t block[3], thread[3], size[3];
-  char *shared;
+  char *shared, *seen;  // by matrix instructions that read it by themselves
+  int64_t shared_bytes;
+  tc_products *products;
   ucontext_t caller;
   ucontext_t *contexts;
   tc_copies *copies;
@@ -105,8 +117,11 @@ static int tc_run_block(tc_team *team, char *stacks, int64_t stack_bytes, int64_
   int64_t count = team->size[0] * team->size[1] * team->size[2];
   uintptr_t address = (uintptr_t)team;
   memset(team->shared, order / 3 % 2 ? 0x7f : 0xff, (size_t)shared_bytes);
+  memset(team->seen, 0xff, (size_t)shared_bytes);
   for (int64_t number = 0; number < count; number += 1) {
     team->copies[number].count = 0;
+    team->products[number].begun = 0;
+    team->products[number].count = 0;
     team->given[number].count = 0;
     team->given[number].ready = 1;
     ucontext_t *context = &team->contexts[number];
@@ -146,12 +161,16 @@ static int tc_run_team(const void *arguments, void (*routine)(tc_team *team), co
   int64_t count = size[0] * size[1] * size[2], stack_bytes = TC_THREAD_STACK + (private_bytes + 63) / 64 * 64;
   tc_team team = {.arguments = arguments, .routine = routine, .size = {size[0], size[1], size[2]}};
   char *stacks = malloc((size_t)(count * stack_bytes));
-  team.shared = aligned_alloc(64, (size_t)((shared_bytes + 64) / 64 * 64));
+  const size_t room = (size_t)((shared_bytes + 1024) / 1024 * 1024);
+  team.shared = aligned_alloc(1024, room);
+  team.seen = aligned_alloc(1024, room);
+  team.shared_bytes = shared_bytes;
+  team.products = malloc((size_t)count * sizeof(tc_products));
   team.contexts = malloc((size_t)count * sizeof(ucontext_t));
   team.waits = malloc((size_t)count * sizeof(int));
   team.given = malloc((size_t)count * sizeof(tc_given));
   team.copies = calloc((size_t)count, sizeof(tc_copies));
-  int complete = stacks && team.shared && team.contexts && team.waits && team.given && team.copies;
+  int complete = stacks && team.shared && team.seen && team.products && team.contexts && team.waits && team.given && team.copies;
   int fault = complete ? 0 : TC_TEAM_MEMORY;
   int64_t blocks = fault ? 0 : grid[0] * grid[1] * grid[2];
   for (int64_t turn = 0; turn < blocks && fault == 0; turn += 1) {
@@ -163,6 +182,8 @@ static int tc_run_team(const void *arguments, void (*routine)(tc_team *team), co
   }
   free(stacks);
   free(team.shared);
+  free(team.seen);
+  free(team.products);
   free(team.contexts);
   free(team.waits);
   free(team.given);
@@ -284,4 +305,112 @@ static void tc_multiply_u8_s8(tc_team *team, int number, int32_t *c0, int32_t *c
 static void tc_multiply_u8_u8(tc_team *team, int number, int32_t *c0, int32_t *c1, int32_t *c2, int32_t *c3,
                               const uint32_t *left, const uint32_t *right) {
   tc_multiply_bytes(team, number, (int32_t *const[]){c0, c1, c2, c3}, left, right, 0, 0);
+}
+
+//= tc_swizzled
+// Where an element of a matrix lies: pieces of 16 bytes change places in rows of 128, piece p of row r with p ^ r % 8.
+static inline int64_t tc_swizzled(int64_t offset, int64_t size) {
+  return offset ^ offset / (128 / size) % 8 * (16 / size);
+}
+
+//= tc_fence < tc_team
+// What was written to shared memory is seen by matrix instructions that read it by themselves (PTX ISA:
+// fence.proxy.async).
+static void tc_fence(tc_team *team) { memcpy(team->seen, team->shared, (size_t)team->shared_bytes); }
+
+//= tc_matrix < tc_team
+// A matrix in shared memory, with the swizzle of 128 bytes (PTX ISA: Matrix Descriptor Format).
+static uint64_t tc_matrix(tc_team *team, const void *first, uint64_t stride) {
+  const uint64_t place = (uint64_t)((const char *)first - team->shared);
+  return (place & 0x3ffff) >> 4 | 1ull << 16 | (stride & 0x3ffff) >> 4 << 32 | 1ull << 62;
+}
+
+//= tc_place_in < tc_team
+// Of an element of a matrix, of which rows lie along memory: pieces change places by what addresses say.
+static uint64_t tc_place_in(const tc_team *team, uint64_t matrix, int64_t row, int64_t step) {
+  const uint64_t first = (matrix & 0x3fff) << 4, stride = (matrix >> 32 & 0x3fff) << 4;
+  const uint64_t place = first + stride * (uint64_t)(row / 8) + 128 * (uint64_t)(row % 8) + 2 * (uint64_t)step;
+  const uint64_t swizzled = place ^ (place >> 7 & 7) << 4;
+  return swizzled + 2 <= (uint64_t)team->shared_bytes ? swizzled : 0;
+}
+
+//= tc_read_again < tc_team tc_place_in
+static uint64_t tc_read_again(const char *memory, const tc_team *team, uint64_t left, uint64_t right, int columns) {
+  uint64_t found = 0;
+  for (int64_t row = 0; row < 64 + columns; row += 1)
+    for (int64_t step = 0; step < 16; step += 1) {
+      uint16_t value;
+      memcpy(&value, memory + tc_place_in(team, row < 64 ? left : right, row < 64 ? row : row - 64, step), 2);
+      found = (found ^ value) * 0x9e3779b97f4a7c15u;
+    }
+  return found;
+}
+
+//= tc_begin_products < tc_team
+// Behind this, sums belong to the matrix instructions of four warps until they have ended (PTX ISA: wgmma.fence).
+static void tc_begin_products(tc_team *team) {
+  tc_products *own = &team->products[team->current];
+  own->begun = 1;
+  own->count = own->wrong = 0;
+}
+
+//= tc_end_products < tc_team tc_place_in tc_read_again
+// Sums are there if nothing has touched them, nor what was read for them.
+static void tc_end_products(tc_team *team) {
+  tc_products *own = &team->products[team->current];
+  for (int64_t n = 0; n < own->count; n += 1)
+    own->wrong |= own->items[n].read != tc_read_again(team->shared, team, own->items[n].left, own->items[n].right, own->columns);
+  for (int pair = 0; own->count && pair < own->columns / 4; pair += 1) {
+    own->wrong |= !isnan(own->upper[pair]) || !isnan(own->lower[pair]);
+    own->upper[pair] = own->wrong ? NAN : own->sums[2 * pair];
+    own->lower[pair] = own->wrong ? NAN : own->sums[2 * pair + 1];
+  }
+  own->begun = 0;
+}
+
+//= tc_multiply_columns < tc_team tc_give tc_given_by tc_sum_of_products tc_place_in tc_read_again
+// Adds the product of a 64 x 16 matrix and one with so many columns to the sums of 128 lanes (PTX ISA: wgmma): of two rows
+// eight apart, in pairs of neighbours.  All lanes of a warp name the same matrices.
+static void tc_multiply_columns(tc_team *team, int number, int columns, float *upper, float *lower, uint64_t left,
+                                uint64_t right, float (*wide)(uint16_t)) {
+  tc_products *own = &team->products[team->current];
+  const int64_t lane = team->current % 128, first = team->current - team->current % TC_WARP;
+  const uint64_t named[2] = {left, right};
+  const int64_t turn = tc_give(team, number, named, sizeof named);
+  own->wrong |= !own->begun || memcmp(tc_given_by(team, first, turn), named, sizeof named);
+  own->wrong |= own->count && (upper != own->upper || lower != own->lower || columns != own->columns);
+  own->upper = upper;
+  own->lower = lower;
+  own->columns = columns;
+  for (int pair = 0; pair < columns / 4; pair += 1) {
+    for (int half = 0; half < 2; half += 1) {
+      float *sum = half ? &lower[pair] : &upper[pair];
+      const int64_t row = lane / 32 * 16 + lane % 32 / 4 + 8 * half, column = pair / 2 * 8 + 2 * (lane % 4) + pair % 2;
+      float terms[17] = {own->count ? own->sums[2 * pair + half] : *sum};
+      for (int64_t step = 0; step < 16; step += 1) {
+        uint16_t a, b;
+        memcpy(&a, team->seen + tc_place_in(team, left, row, step), 2);
+        memcpy(&b, team->seen + tc_place_in(team, right, column, step), 2);
+        terms[step + 1] = wide(a) * wide(b);
+      }
+      own->sums[2 * pair + half] = tc_sum_of_products(terms, 17);
+      *sum = NAN;
+    }
+  }
+  own->items[own->count % 64].left = left;
+  own->items[own->count % 64].right = right;
+  own->items[own->count % 64].read = tc_read_again(team->seen, team, left, right, columns);
+  own->count += own->count < 63;
+}
+
+//= tc_multiply_columns_f16 < tc_multiply_columns tc_multiply_float16
+static void tc_multiply_columns_f16(tc_team *team, int number, int columns, float *upper, float *lower, uint64_t left,
+                                    uint64_t right) {
+  tc_multiply_columns(team, number, columns, upper, lower, left, right, tc_wide_float16);
+}
+
+//= tc_multiply_columns_bf16 < tc_multiply_columns tc_multiply_bfloat16
+static void tc_multiply_columns_bf16(tc_team *team, int number, int columns, float *upper, float *lower, uint64_t left,
+                                     uint64_t right) {
+  tc_multiply_columns(team, number, columns, upper, lower, left, right, tc_wide_bfloat16);
 }

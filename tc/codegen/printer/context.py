@@ -37,10 +37,10 @@ from tc.polyhedral.ir.loops import (
     LoopTree,
     Scheduled,
     StatementBody,
-    Total,
     barriers,
     leaves,
 )
+from tc.polyhedral.ir.totals import Total
 
 Part = TypeVar("Part")
 
@@ -138,7 +138,7 @@ class Context:
     ``parameters``: those that its functions may have.  ``vector_bytes``: of a vector register, 0 without.
     ``bodies``: by the name of the statement.  ``layouts``: by tensor.  ``promoted``: the buffers that allocations
     bring; ``streamed``: those whose content goes to a result with non-temporal stores.  ``barriers``: in the order of
-    their numbers.  ``scalars``: the buffers that are variables of a thread.
+    their numbers.  ``scalars``: the buffers that are variables of a thread; ``swizzled``: those whose places are.
     """
 
     program: LoopProgram
@@ -153,6 +153,7 @@ class Context:
     streamed: frozenset[str]
     barriers: tuple[str, ...]
     scalars: frozenset[str]
+    swizzled: frozenset[str]
 
     def storage(self, type: ScalarType) -> Fragment:
         """The type of an element in memory."""
@@ -197,13 +198,14 @@ def context_of(
     scalars = frozenset(
         buffer.name for buffer in program.promoted if dialect.grids and not buffer.shared and buffer.layout.span == 1
     )
+    swizzled = frozenset(buffer.name for buffer in program.promoted if buffer.swizzled)
     return Context(
         program=program,
         names=names,
         parameters=parameters,
         dialect=dialect,
         vector_bytes=vector_bytes,
-        expressions=ExpressionPrinter(names, layouts, program.sizes, program.checked, dialect, scalars),
+        expressions=ExpressionPrinter(names, layouts, program.sizes, program.checked, dialect, scalars, swizzled),
         bodies=bodies,
         layouts=layouts,
         promoted=frozenset(buffer.name for buffer in program.promoted),
@@ -215,6 +217,7 @@ def context_of(
         ),
         barriers=tuple(sorted(barriers(program.root))),
         scalars=scalars,
+        swizzled=swizzled,
     )
 
 

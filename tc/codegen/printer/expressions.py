@@ -48,9 +48,10 @@ from tc.language.program.program import (
 from tc.language.program.proven_inside import is_proven_inside
 from tc.language.program.specialization import Layout, OpenStride, Sizes
 from tc.polyhedral.analysis.offsets import Arguments, Forms, LinearForm, recombined, subscript_form
-from tc.polyhedral.analysis.ranges import Ranges
+from tc.polyhedral.analysis.ranges import Ranges, range_of
 from tc.polyhedral.analysis.strides import extent_index, moved, offset_form, span_form, stride_index
 from tc.polyhedral.ir.loops import IndexExpression, IndexLiteral
+from tc.polyhedral.ir.swizzle import SWIZZLED_ROW, SWIZZLED_ROWS
 
 # The local variable in which a routine notes a fault.
 FAULTED: Final = "faulted"
@@ -96,6 +97,7 @@ class ExpressionPrinter:
         checked: bool,
         dialect: Dialect,
         scalars: frozenset[str] = frozenset(),
+        swizzled: frozenset[str] = frozenset(),
     ) -> None:
         self._names = names
         self._layouts = layouts
@@ -103,6 +105,7 @@ class ExpressionPrinter:
         self._checked = checked
         self._dialect = dialect
         self._scalars = scalars
+        self._swizzled = swizzled
         self._checks: dict[Check, int] = {}
         self._forms: Final = Forms()
         self._elements: Final = Remembered[Fragment]()
@@ -338,9 +341,24 @@ class ExpressionPrinter:
         if offset is None or rest != LinearForm():
             fragment = self._index(rest, site)
             offset = fragment if offset is None else infix("+", offset, fragment)
+        if tensor in self._swizzled:
+            assert not terms, "data choose no place in what is swizzled"
+            offset = self._swizzled_offset(rest, layout.type.itemsize, site)
         return element(
             self._names.tensors[tensor], self._watched(offset, layout, site) if self._dialect.watches else offset
         )
+
+    def _swizzled_offset(self, form: LinearForm, itemsize: int, site: Site) -> Fragment:
+        """The offset of a place in which a swizzle changes what is inside of eight rows only."""
+        rows = SWIZZLED_ROWS // itemsize
+        factors = {term: factor for term, factor in form.factors.items() if factor % rows == 0}
+        whole = LinearForm(form.constant - form.constant % rows, factors)
+        inside = form.plus(whole, -1)
+        values = range_of(inside.expression(), site.ranges)
+        if 0 <= values.least <= values.most < SWIZZLED_ROW // itemsize:  # of the first row
+            return self._index(form, site)
+        offset = call("tc_swizzled", self._index(inside, site), Fragment(str(itemsize)))
+        return offset if whole == LinearForm() else infix("+", offset, self._index(whole, site))
 
     def _scaled(self, index: Fragment, step: int | OpenStride, site: Site) -> Fragment:
         """How far an index that depends on data moves the element."""

@@ -12,6 +12,7 @@ from tc.codegen.index.masked_loads import interleaves_masked_loads
 from tc.codegen.printer.accumulators import AccumulatorPrinter
 from tc.codegen.printer.context import Context, Scope, one_after_another
 from tc.codegen.printer.copies import copying_call, filling_piece
+from tc.codegen.printer.group_matrices import group_instructions
 from tc.codegen.printer.lane_totals import lane_total
 from tc.codegen.printer.launches import launch, mapped_loop
 from tc.codegen.printer.loop_pragmas import loop_pragmas
@@ -36,6 +37,7 @@ from tc.polyhedral.ir.loops import (
     Barrier,
     Block,
     Buffer,
+    GroupMma,
     Guard,
     IndexLiteral,
     IndexOperation,
@@ -47,10 +49,10 @@ from tc.polyhedral.ir.loops import (
     LoopTree,
     Mma,
     Prefetch,
-    Total,
     conjuncts,
     leaves,
 )
+from tc.polyhedral.ir.totals import Total
 
 _ITERATION: Final = "iteration"
 
@@ -86,12 +88,12 @@ class KernelPrinter:
                 return self._reducing_loop(tree, scope)
             case Allocation(buffer, body):
                 return self._allocation(buffer, body, scope)
-            case Barrier() | Instance() | Mma() | Prefetch():
+            case Barrier() | Instance() | Mma() | GroupMma() | Prefetch():
                 return self._leaf(tree, scope)
             case _:
                 assert_never(tree)
 
-    def _leaf(self, tree: Barrier | Instance | Mma | Prefetch, scope: Scope) -> Printed:
+    def _leaf(self, tree: Barrier | Instance | Mma | GroupMma | Prefetch, scope: Scope) -> Printed:
         match tree:
             case Barrier():
                 return barrier(self.context, tree)
@@ -99,6 +101,8 @@ class KernelPrinter:
                 return statement(self.context, tree, scope)
             case Mma():
                 return matrix_instructions(self.context, tree, scope)
+            case GroupMma():
+                return group_instructions(self.context, tree, scope)
             case Prefetch():
                 return prefetch(self.context, tree, scope)
             case _:

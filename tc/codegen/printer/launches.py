@@ -12,6 +12,7 @@ from tc.base.frozen import frozen
 from tc.base.grid import STATIC_SHARED, Argument, GridKernel, Place
 from tc.base.types import ScalarType
 from tc.codegen.index.launch_offsets import LaunchOffsets
+from tc.codegen.index.placement import ALIGNMENT
 from tc.codegen.printer.context import Context, Scope, TreePrinter
 from tc.codegen.printer.launch import AXES, Launch, launch_of
 from tc.codegen.printer.printed import ALIGNED, ELSE, Facts, Printed, line, together
@@ -25,6 +26,7 @@ from tc.polyhedral.analysis.ranges import Range, Ranges, range_of
 from tc.polyhedral.generate.thread_orders import thread_order
 from tc.polyhedral.ir.loops import (
     Barrier,
+    Buffer,
     IndexExpression,
     IndexLiteral,
     IndexOperation,
@@ -37,6 +39,7 @@ from tc.polyhedral.ir.loops import (
     LoopTree,
     leaves,
 )
+from tc.polyhedral.ir.swizzle import SWIZZLED_ROWS
 from tc.polyhedral.ir.thread_order import Digit, ThreadOrder
 from tc.polyhedral.proof.printed.verify_thread_order import prove_thread_order
 
@@ -260,13 +263,19 @@ def _shared(context: Context, launched: Launch) -> Iterator[Printed]:
     words = context.dialect.grids
     arrays = words is not None and (words.dynamic_shared is None or launched.shared_bytes <= STATIC_SHARED)
     if words is not None and words.dynamic_shared is not None and launched.shared and not arrays:
-        yield Printed([words.dynamic_shared])
+        most = max(_alignment(buffer) for buffer, _ in launched.shared)
+        yield Printed([words.dynamic_shared.format(alignment=most)])
     for buffer, place in launched.shared:
         type, name = context.storage(buffer.layout.type), context.pointer(buffer.name)
         if words is not None and arrays:
-            yield line(words.shared, type=type, name=name, count=max(buffer.layout.span, 1))
+            count, alignment = max(buffer.layout.span, 1), _alignment(buffer)
+            yield line(words.shared, type=type, name=name, count=count, alignment=alignment)
         else:
             yield line("{0} *{1} = ({0} *)({2} + {3});", type, name, context.dialect.shared.filled(), place)
+
+
+def _alignment(buffer: Buffer) -> int:
+    return SWIZZLED_ROWS if buffer.swizzled else ALIGNMENT
 
 
 def _launch_team(kernel: _Kernel) -> Printed:

@@ -28,7 +28,7 @@ from tc.polyhedral.ir.loops import (
     Loop,
     LoopKind,
     LoopTree,
-    Mma,
+    Matrices,
     Prefetch,
     Scheduled,
     leaves,
@@ -165,7 +165,7 @@ def _unrolled_instances(tree: LoopTree, ranges: Ranges) -> int | None:
             return None if None in counts else sum(count for count in counts if count is not None)
         case Scheduled():
             return 1
-        case Mma(nest=nest):
+        case Matrices(nest=nest):
             return (
                 _unrolled_instances(nest.body if isinstance(nest, Loop) else nest.then, ranges) or _UNROLLED_INSTANCES
             )

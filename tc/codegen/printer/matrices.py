@@ -53,13 +53,13 @@ _AT_ONCE: Final = 4
 
 def matrix_instructions(context: Context, node: Mma, scope: Scope) -> Printed:
     """The lines for a node, which all lanes of a warp run together (``tc.polyhedral.proof.tensor.verify_matrices``)."""
-    printer = _Matrices(context, node, scope, _instance(node.nest))
+    printer = _Matrices(context, node, scope, statement_in(node.nest))
     counts = {own.iterator: len(values_of(own)) for own in _loops(node.nest)}
     rows, columns = counts[node.rows] // 2, 1 if node.columns is None else counts[node.columns]
     x, y = (scope.variables[name] for name in node.lanes)
     index = context.dialect.index
     lines = (
-        Printed([comment(node_statement(node))]),
+        Printed([comment(statement_in(node.nest).statement)]),
         line("const {} {} = 4 * ({} % 2) + {};", index, named(_ROW), y, x),
         line("const {} {} = {} % 8 / 2;", index, named(_MATRIX), y),
         line("{0} {1}[{2}][4], {3}[{4}][2];", named("uint32_t"), named(_LEFT), rows, named(_RIGHT), columns),
@@ -69,11 +69,6 @@ def matrix_instructions(context: Context, node: Mma, scope: Scope) -> Printed:
         printer.products(rows, columns, 2),
     )
     return together(lines).braced().with_facts(Facts(exchanges=3))
-
-
-def node_statement(node: Mma) -> str:
-    """The statement that it runs."""
-    return _instance(node.nest).statement
 
 
 @frozen
@@ -231,7 +226,8 @@ def _loops(nest: LoopTree) -> Iterator[Loop]:
         nest = nest.body if isinstance(nest, Loop) else nest.then
 
 
-def _instance(nest: LoopTree) -> Instance:
+def statement_in(nest: LoopTree) -> Instance:
+    """The one instance in a nest."""
     while isinstance(nest, Loop | Guard):
         nest = nest.body if isinstance(nest, Loop) else nest.then
     assert isinstance(nest, Instance), "matrix instructions run one statement"

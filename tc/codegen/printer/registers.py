@@ -35,7 +35,7 @@ from tc.polyhedral.ir.loops import (
     Loop,
     LoopKind,
     LoopTree,
-    Mma,
+    Matrices,
     Prefetch,
     Scheduled,
     StatementBody,
@@ -307,7 +307,7 @@ def _touches(tree: LoopTree, buffer: str, bodies: Mapping[str, StatementBody]) -
         case Scheduled(statement, _):
             body = bodies[statement]
             return body.target == buffer or any(read.tensor == buffer for read in reads_in(body.value))
-        case Mma(nest=nest):
+        case Matrices(nest=nest):
             return _touches(nest, buffer, bodies)
         case Block(children):
             return any(_touches(child, buffer, bodies) for child in children)

@@ -27,6 +27,8 @@ def barrier(context: Context, node: Barrier) -> Printed:
     """Where the threads of a block wait for each other, and for asynchronous copies."""
     dialect = context.dialect
     waiting = line(dialect.barrier, number=context.barriers.index(node.statement))
+    if node.fenced and dialect.matrices is not None:
+        waiting = line(dialect.matrices.groups.fence) + waiting
     if node.pending is None or dialect.commit_and_wait is None:
         return waiting
     return line(dialect.commit_and_wait, pending=node.pending) + waiting

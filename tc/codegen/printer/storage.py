@@ -100,7 +100,11 @@ def copied_element(
     context: Context, scope: Scope, tensor: str, subscripts: tuple[Expression, ...], site: Site
 ) -> Fragment:
     """The element that a copy for a tile reads or writes."""
-    form = None if scope.kept is None else context.expressions.offset(tensor, subscripts, site)
+    form = (
+        None
+        if scope.kept is None or tensor in context.swizzled
+        else context.expressions.offset(tensor, subscripts, site)
+    )
     found = None if form is None or scope.kept is None else scope.kept.split(form, scope.copying)
     if found is None:
         return context.expressions.location(tensor, subscripts, site)

@@ -15,7 +15,10 @@ from tc.codegen.text.fragment import Fragment, Precedence, element, filled, infi
 from tc.polyhedral.analysis.accumulate import Accumulation, accumulator_name
 from tc.polyhedral.execution.loop_execution import loop_paths
 from tc.polyhedral.generate.serial_chains import MOST
-from tc.polyhedral.ir.loops import Fold, Loop, Total
+from tc.polyhedral.ir.loops import (
+    Loop,
+)
+from tc.polyhedral.ir.totals import Fold, Total
 
 _ELEMENT: Final = named("element")
 LANE: Final = named("lane")

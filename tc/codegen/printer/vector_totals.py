@@ -12,7 +12,11 @@ from tc.codegen.printer.tile import Tile, Vector
 from tc.codegen.printer.totals import ZERO, TotalNames, folds_in
 from tc.codegen.text.dialect import Dialect
 from tc.codegen.text.fragment import Fragment, call, element, filled, infix, named, prefix
-from tc.polyhedral.ir.loops import Fold, IndexLiteral, Loop, Total
+from tc.polyhedral.ir.loops import (
+    IndexLiteral,
+    Loop,
+)
+from tc.polyhedral.ir.totals import Fold, Total
 
 _ELEMENT: Final = named("element")
 

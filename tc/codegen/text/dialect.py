@@ -12,7 +12,8 @@ from tc.base.frozen import frozen
 from tc.base.types import ScalarType
 from tc.codegen.text.fragment import Template
 from tc.codegen.text.functions import C_LIBRARY, CUDA_LIBRARY, Library
-from tc.codegen.text.numerics import OF_C
+from tc.codegen.text.numerics import OF_C, OF_CUDA
+from tc.codegen.text.wgmma import COLUMNS, HALVES, function
 
 
 @frozen
@@ -22,8 +23,9 @@ class GridWords:
     ``kernel``: what stands before a kernel with ``{threads}`` threads, ``{x}``, ``{y}`` and ``{z}`` of them along the
     dimensions, of which ``{resident}`` blocks run on a multiprocessor at a time.  ``block``, ``thread``: the number of
     this one along ``{axis}``, which is dimension ``{number}``.  ``shared``: the declaration of an
-    array ``{name}`` of ``{count}`` elements of a ``{type}`` that the threads of a block share; ``dynamic_shared``: of
-    memory whose size the launch gives, where there is such.  ``global_memory``: the qualifier of pointers to tensors.
+    array ``{name}`` of ``{count}`` elements of a ``{type}`` that the threads of a block share, which begins at a
+    multiple of ``{alignment}`` bytes; ``dynamic_shared``: of memory whose size the launch gives, where there is such.
+    ``global_memory``: the qualifier of pointers to tensors.
     ``piece``: the declaration of an array of a thread, which wide accesses fill.  ``from_lowest``: pointers come in at
     the lowest address of a tensor, and not at the element whose subscripts are 0.
     """
@@ -52,6 +54,25 @@ class MatrixWords:
     rows: Template
     columns: Template
     multiply: Mapping[tuple[str, str], Template]
+    groups: GroupWords
+
+
+@frozen
+class GroupWords:
+    """How a language speaks of the matrix instructions of four warps (PTX: ``wgmma``).
+
+    ``begin``: the statement behind which they may change sums; ``end``: the one behind which they have ended.
+    ``matrix``: the expression that describes an operand from ``{first}`` on, with ``{stride}`` bytes from eight rows to
+    the next ones.  ``multiply``: by columns and PTX's name for the type of operands, the statement that adds to sums of
+    two rows, from ``{upper}`` and ``{lower}`` on, the products of the operands ``{left}`` and ``{right}``.  ``fence``:
+    the statement behind which these see what the thread has written.  ``{number}``: of the exchange in the kernel.
+    """
+
+    begin: Template
+    end: Template
+    matrix: Template
+    multiply: Mapping[tuple[int, str], Template]
+    fence: Template
 
 
 @frozen
@@ -243,6 +264,20 @@ EMULATOR: Final = replace(
             )
             for operands, name in _PRODUCTS.items()
         },
+        groups=GroupWords(
+            begin=Template("tc_begin_products(team);", frozenset({"tc_begin_products", "team"})),
+            end=Template("tc_end_products(team);", frozenset({"tc_end_products", "team"})),
+            matrix=Template("tc_matrix(team, {first}, {stride})", frozenset({"tc_matrix", "team"})),
+            multiply={
+                (n, type): Template(
+                    f"tc_multiply_columns_{type}(team, {{number}}, {n}, {{upper}}, {{lower}}, {{left}}, {{right}});",
+                    frozenset({f"tc_multiply_columns_{type}", "team"}),
+                )
+                for n in COLUMNS
+                for type in HALVES
+            },
+            fence=Template("tc_fence(team);", frozenset({"tc_fence", "team"})),
+        ),
     ),
     watches=True,
 )
@@ -302,6 +337,20 @@ CUDA: Final = replace(
             )
             for operands, name in _PRODUCTS.items()
         },
+        groups=GroupWords(
+            begin=Template("tc_begin_products();", frozenset({"tc_begin_products"})),
+            end=Template("tc_end_products();", frozenset({"tc_end_products"})),
+            matrix=Template("tc_matrix({first}, {stride})", frozenset({"tc_matrix"})),
+            multiply={
+                (n, type): Template(
+                    f"{function(n, type)}({{upper}}, {{lower}}, {{left}}, {{right}});",
+                    frozenset({function(n, type)}),
+                )
+                for n in COLUMNS
+                for type in HALVES
+            },
+            fence=Template("tc_fence();", frozenset({"tc_fence"})),
+        ),
     ),
     masks=True,
     kept=Template('asm("" : "+{letter}"({value}));'),
@@ -314,15 +363,15 @@ CUDA: Final = replace(
     ),
     store_in_versions=Template("tc_store_piece<aligned, {bytes}>({to}, {source});", frozenset({"tc_store_piece"})),
     library=CUDA_LIBRARY,
-    prelude="cuda.h",
+    prelude=OF_CUDA,
     extremes=("min", "max"),
     grids=GridWords(
         kernel='extern "C" __global__ __launch_bounds__({threads}, {resident})',
         block="blockIdx.{axis}",
         thread="threadIdx.{axis}",
-        shared="__shared__ __align__(64) {type} {name}[{count}];",
+        shared="__shared__ __align__({alignment}) {type} {name}[{count}];",
         piece="__align__(16) {type} {name}[{count}];",
-        dynamic_shared="extern __shared__ __align__(64) char shared[];",
+        dynamic_shared="extern __shared__ __align__({alignment}) char shared[];",
     ),
     wraps=False,
 )
@@ -353,7 +402,7 @@ OPENCL: Final = replace(
         kernel="__kernel __attribute__((reqd_work_group_size({x}, {y}, {z})))",
         block="get_group_id({number})",
         thread="get_local_id({number})",
-        shared="__local {type} {name}[{count}] __attribute__((aligned(64)));",
+        shared="__local {type} {name}[{count}] __attribute__((aligned({alignment})));",
         piece="{type} {name}[{count}] __attribute__((aligned(16)));",
         global_memory="__global ",
         from_lowest=True,

@@ -12,6 +12,7 @@ from importlib.resources import files
 from typing import Final
 
 from tc.base.frozen import frozen
+from tc.codegen.text.wgmma import functions
 
 _MARKER = "//= "
 _FILES: Final = ("numerics.h", "vectors.h", "atomics.h", "emulator.h")
@@ -20,6 +21,7 @@ _COMMENT = re.compile(r"//.*")
 _LANES = "omp declare simd"
 # What C's compilers are told of functions of the library.
 OF_C: Final = "lanes.h"
+OF_CUDA: Final = "cuda.h"
 
 
 @frozen
@@ -62,7 +64,8 @@ def _sections_of(file: str | None) -> tuple[Section, ...]:
     if file is None:
         return ()
     text = files("tc.codegen.prelude").joinpath(file).read_text(encoding="utf-8")
-    return tuple(map(_section, text.split(_MARKER)[1:]))
+    made = (f"{name}\n{text}" for name, text in functions()) if file == OF_CUDA else ()
+    return tuple(map(_section, (*text.split(_MARKER)[1:], *made)))
 
 
 def _section(part: str) -> Section:

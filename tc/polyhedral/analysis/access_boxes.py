@@ -18,7 +18,7 @@ from tc.polyhedral.ir.loops import (
     IndexVariable,
     Loop,
     LoopTree,
-    Mma,
+    Matrices,
     Prefetch,
     Scheduled,
     StatementBody,
@@ -65,7 +65,7 @@ def accesses_in(
             values = dict(zip(body.iterators, arguments, strict=True))
             for tensor, subscripts in touches(body):
                 yield Access(tensor, subscripts, values, ranges)
-        case Mma(nest=nest):
+        case Matrices(nest=nest):
             yield from accesses_in(nest, bodies, touches, ranges)
         case Loop():
             inside = {**ranges, tree.iterator: iterator_range(tree, ranges)}

@@ -21,7 +21,7 @@ from tc.polyhedral.ir.loops import (
     Loop,
     LoopKind,
     LoopTree,
-    Mma,
+    Matrices,
     Prefetch,
     Scheduled,
     StatementBody,
@@ -132,7 +132,7 @@ def _places(tree: LoopTree, path: _Path) -> Iterator[tuple[Scheduled, _Path | No
     match tree:
         case Scheduled():
             yield tree, path
-        case Mma(nest=nest):
+        case Matrices(nest=nest):
             yield from ((instance, None) for instance, _ in _places(nest, ()))
         case Prefetch():
             pass

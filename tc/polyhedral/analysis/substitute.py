@@ -9,6 +9,7 @@ from typing import assert_never
 from tc.polyhedral.ir.loops import (
     Allocation,
     Block,
+    GroupMma,
     Guard,
     IndexExpression,
     IndexLiteral,
@@ -16,6 +17,7 @@ from tc.polyhedral.ir.loops import (
     IndexVariable,
     Loop,
     LoopTree,
+    Matrices,
     Mma,
     Prefetch,
     Scheduled,
@@ -47,7 +49,7 @@ def substituted_in(tree: LoopTree, values: Mapping[str, IndexExpression]) -> Loo
             return Guard(substituted(condition, values), substituted_in(then, values), other)
         case Allocation(body=body):
             return replace(tree, body=substituted_in(body, values))
-        case Mma():
+        case Matrices():
             return of_parts(tree, lambda own: substituted_in(own, values), lambda own: substituted(own, values))
         case Prefetch(offset=offset):
             return replace(tree, offset=substituted(offset, values))
@@ -60,13 +62,19 @@ def substituted_in(tree: LoopTree, values: Mapping[str, IndexExpression]) -> Loo
 
 
 def of_parts(
-    matrices: Mma, tree: Callable[[LoopTree], LoopTree], index: Callable[[IndexExpression], IndexExpression]
-) -> Mma:
+    matrices: Mma | GroupMma, tree: Callable[[LoopTree], LoopTree], index: Callable[[IndexExpression], IndexExpression]
+) -> Mma | GroupMma:
     """Matrix instructions with changed loops and subscripts."""
     nest = tree(matrices.nest)
     assert isinstance(nest, Loop | Guard)
-    limit = None if matrices.limit is None else index(matrices.limit)
-    left, right = (
-        replace(own, subscripts=tuple(map(index, own.subscripts))) for own in (matrices.left, matrices.right)
-    )
-    return replace(matrices, nest=nest, left=left, right=right, limit=limit)
+    left, right = (tuple(map(index, own.subscripts)) for own in (matrices.left, matrices.right))
+    match matrices:
+        case Mma():
+            limit = None if matrices.limit is None else index(matrices.limit)
+            of_lanes = replace(matrices.left, subscripts=left), replace(matrices.right, subscripts=right)
+            return replace(matrices, nest=nest, left=of_lanes[0], right=of_lanes[1], limit=limit)
+        case GroupMma():
+            shared = replace(matrices.left, subscripts=left), replace(matrices.right, subscripts=right)
+            return replace(matrices, nest=nest, left=shared[0], right=shared[1])
+        case _:
+            assert_never(matrices)

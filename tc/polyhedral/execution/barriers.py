@@ -18,12 +18,12 @@ from tc.polyhedral.ir.loops import (
     Instance,
     Loop,
     LoopKind,
-    Mma,
+    Matrices,
 )
 
 # What stands above a statement: a position in a block, a loop, matrix instructions, or a guard and which of its
 # branches was taken.
-Step: TypeAlias = int | Loop | Allocation | Mma | tuple[IndexExpression, bool]
+Step: TypeAlias = int | Loop | Allocation | Matrices | tuple[IndexExpression, bool]
 
 
 @dataclass(frozen=True)

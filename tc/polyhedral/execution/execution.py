@@ -15,7 +15,7 @@ import islpy as isl
 
 from tc.polyhedral.analysis.times import Times
 from tc.polyhedral.execution.barriers import WarpPlace
-from tc.polyhedral.ir.loops import Buffer, Mma, Scheduled
+from tc.polyhedral.ir.loops import Buffer, GroupMma, Mma, Scheduled
 
 # Of a buffer, around the instances of some statements; None where it is around none of them.
 ArraysOf: TypeAlias = Callable[[str, Collection[str]], isl.UnionMap | None]
@@ -76,7 +76,7 @@ class MatrixPlace:
     allocation.
     """
 
-    node: Mma
+    node: Mma | GroupMma
     iterators: tuple[str, ...]
     around: int
     points: isl.Set

@@ -31,6 +31,7 @@ from tc.polyhedral.ir.loops import (
     Allocation,
     Barrier,
     Block,
+    GroupMma,
     Guard,
     IndexExpression,
     IndexOperation,
@@ -39,6 +40,7 @@ from tc.polyhedral.ir.loops import (
     Loop,
     LoopKind,
     LoopTree,
+    Matrices,
     Mma,
     Prefetch,
     Scheduled,
@@ -102,7 +104,7 @@ def loop_paths(tree: LoopTree, path: tuple[Step, ...]) -> Iterator[tuple[Schedul
             yield tree, path
         case Prefetch():
             pass
-        case Mma(nest=nest):
+        case Matrices(nest=nest):
             yield from loop_paths(nest, (*path, tree))
         case Block(children):
             for position, child in enumerate(children):
@@ -136,7 +138,7 @@ def follow_path(path: tuple[Step, ...], frame: Frame) -> Reached:
     misuse: list[isl.Set] = []
     for step in path:
         match step:
-            case int() | Allocation() | Mma():
+            case int() | Allocation() | Matrices():
                 pass
             case Loop():
                 for bound in (step.lower, step.upper):
@@ -180,7 +182,7 @@ Steps: TypeAlias = tuple[tuple[object, ...], ...]
 
 def steps_of(path: tuple[Step, ...]) -> Steps:
     """The loops and conditions on a path: those that have the same ones lead to the same points."""
-    loops = (step for step in path if not isinstance(step, int | Allocation | Mma))
+    loops = (step for step in path if not isinstance(step, int | Allocation | Matrices))
     return tuple(
         (step.iterator, step.lower, step.upper, step.step) if isinstance(step, Loop) else step for step in loops
     )
@@ -224,14 +226,14 @@ class _Leaves:
         broken = tuple(where for where in misuse if not where.is_empty())
         inverse = self.inverse(own, path, steps, points, frame)
         kernel = steps_above_nest(path)
-        by_warp = any(isinstance(step, Mma) for step in path)
+        by_warp = any(isinstance(step, Matrices) for step in path)
         instances = instance_map(own, points, frame)
         return Branch(instances, time, broken, local, scopes, inverse=inverse, kernel=kernel, by_warp=by_warp)
 
     def matrix_place(self, path: tuple[Step, ...], branch: Branch, block: tuple[int, ...]) -> MatrixPlace:
         """What the proof of matrix instructions asks of a place below them."""
         loops = tuple(step for step in path if isinstance(step, Loop))
-        position, node = next((n, step) for n, step in enumerate(path) if isinstance(step, Mma))
+        position, node = next((n, step) for n, step in enumerate(path) if isinstance(step, Mma | GroupMma))
         outside, arrays = path[:position], dict[str, int]()
         for length, step in enumerate(outside):
             if isinstance(step, Allocation):

@@ -47,7 +47,6 @@ from tc.polyhedral.ir.loops import (
     Allocation,
     Barrier,
     Block,
-    Fold,
     Guard,
     IndexExpression,
     IndexLiteral,
@@ -62,8 +61,8 @@ from tc.polyhedral.ir.loops import (
     Scheduled,
     Sharing,
     StatementBody,
-    Total,
 )
+from tc.polyhedral.ir.totals import Fold, Total
 
 # And in the runs of a longer sum of others.
 _RUN: Final = 28

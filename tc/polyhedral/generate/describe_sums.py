@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from tc.polyhedral.execution.loop_execution import loop_paths
-from tc.polyhedral.ir.loops import Loop, LoopTree, Total
+from tc.polyhedral.ir.loops import (
+    Loop,
+    LoopTree,
+)
+from tc.polyhedral.ir.totals import Total
 
 
 def describe_sums(root: LoopTree, wide: Collection[str]) -> str:

@@ -39,4 +39,9 @@ class NoMatrices:
     """The lanes of no warp run the products together that tiles were made for."""
 
 
-Obstacle: TypeAlias = NoMatrices | InBuffers | MissingInstances | DivergentSteps | LongSums
+@frozen
+class NoGroups:
+    """No four warps run the products together that tiles were made for."""
+
+
+Obstacle: TypeAlias = NoGroups | NoMatrices | InBuffers | MissingInstances | DivergentSteps | LongSums

@@ -22,7 +22,7 @@ from tc.polyhedral.ir.loops import (
     Loop,
     LoopKind,
     LoopTree,
-    Mma,
+    Matrices,
     Prefetch,
     Scheduled,
 )
@@ -49,7 +49,7 @@ class _Unrolling:
         match tree:
             case Scheduled(arguments=arguments):
                 return replace(tree, arguments=tuple([self.at(a, values) for a in arguments])) if values else tree
-            case Mma():
+            case Matrices():
                 return of_parts(tree, lambda own: self.unrolled(own, values), lambda own: self.at(own, values))
             case Prefetch(offset=offset):
                 return replace(tree, offset=self.at(offset, values))

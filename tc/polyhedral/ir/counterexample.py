@@ -38,6 +38,7 @@ class Violation(Enum):
     MISCOPIED = "an unrolled loop has another body at one of its iterations"
     WRONG_NODE = "the loops have a statement in the place of a barrier, or a barrier in the place of a statement"
     WRONG_FRAGMENT = "a lane holds something else than what a matrix instruction multiplies there"
+    UNFENCED = "matrix instructions that read shared memory by themselves may not see what threads wrote there"
     ALONE = "some lane of a warp may miss an exchange"
     SURPLUS = "what is computed beyond the program may be seen"
 

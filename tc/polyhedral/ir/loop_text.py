@@ -11,6 +11,7 @@ from tc.polyhedral.ir.loops import (
     Block,
     Buffer,
     Copy,
+    GroupMma,
     Guard,
     IndexExpression,
     IndexLiteral,
@@ -68,12 +69,18 @@ def _lines(tree: LoopTree, indent: str) -> Iterator[str]:
             yield f"{indent}copy {_instance(tree)}{asynchronous}{gather}"
         case Instance():
             yield f"{indent}{_instance(tree)}"
-        case Barrier(statement, arguments, pending):
+        case Barrier(statement, arguments, pending, fenced):
+            fence = ", fenced for matrix instructions" if fenced else ""
             left = "" if pending is None else f", all groups of copies but {pending} awaited"
-            yield f"{indent}barrier {statement}({_listed(arguments)}){left}"
+            yield f"{indent}barrier {statement}({_listed(arguments)}){left}{fence}"
         case Mma():
             operands = ", ".join(f"{own.tensor} in {own.lay.value}" for own in (tree.left, tree.right))
             yield f"{indent}matrix instructions m{tree.shape.m}n{tree.shape.n}k{tree.shape.k} of {operands}"
+            yield from _lines(tree.nest, f"{indent}  ")
+        case GroupMma():
+            operands = ", ".join(own.tensor for own in (tree.left, tree.right))
+            shape = f"m{tree.shape.m}n{tree.shape.n}k{tree.shape.k}"
+            yield f"{indent}matrix instructions {shape} of {operands} in swizzled shared memory, by groups of warps"
             yield from _lines(tree.nest, f"{indent}  ")
         case Prefetch(tensor, offset, lines, use):
             count = "1 line" if lines == 1 else f"{lines} lines"
@@ -91,7 +98,8 @@ def _loop(loop: Loop) -> str:
 
 def _buffer(buffer: Buffer) -> str:
     extents = ", ".join(map(str, buffer.layout.shape))
-    return f"{buffer.layout.type.value} {buffer.name}[{extents}], one for each {buffer.sharing.value}"
+    swizzled = ", swizzled" if buffer.swizzled else ""
+    return f"{buffer.layout.type.value} {buffer.name}[{extents}], one for each {buffer.sharing.value}{swizzled}"
 
 
 def _instance(instance: Instance) -> str:

@@ -16,6 +16,7 @@ from tc.base.grid import WARP
 from tc.base.types import ScalarType
 from tc.language.program.program import Expression, InRange, Owned, Read, Reduction
 from tc.language.program.specialization import Layout, Sizes
+from tc.polyhedral.ir.totals import Fold, Total
 
 
 class IndexOperator(Enum):
@@ -140,28 +141,6 @@ LINE_BYTES: Final = 64
 
 
 @frozen
-class Total:
-    """What the partial sums of one statement are added to while a loop runs.
-
-    ``wide``: in float64; else in float32.  ``buffer``: what the partial sums are in, if not in variables.
-    ``cascaded``: totals are in float32, each of a few partial sums, and these are added up in float64.
-    """
-
-    statement: str
-    wide: bool
-    buffer: str | None = None
-    cascaded: bool = False
-
-
-@frozen
-class Fold:
-    """The partial sums of a statement are added to their totals, and begun again, behind so many iterations each."""
-
-    statement: str
-    every: int = 1
-
-
-@frozen
 class ReadRange:
     """A range that reads tensors, outside of which iterations of a loop do nothing.
 
@@ -256,10 +235,13 @@ class Barrier(Scheduled):
     """All threads of a block wait for each other.
 
     ``pending``: first, the asynchronous copies since the last barrier are committed as a group, and the thread waits
-    for all groups but the last so many; None in programs without asynchronous copies.
+    for all groups but the last so many; None in programs without asynchronous copies.  ``fenced``: what the thread
+    wrote to shared memory before is seen by matrix instructions that read it by themselves (PTX:
+    ``fence.proxy.async``).
     """
 
     pending: int | None = None
+    fenced: bool = False
 
 
 class Use(Enum):
@@ -308,27 +290,58 @@ class Fragment:
 BLOCK, REGISTER, ELEMENT = "block", "register", "element"
 
 
+@frozen
+class SharedMatrix:
+    """An operand that instructions of four warps read from swizzled shared memory by themselves.
+
+    ``type``: as above.  ``tensor[subscripts]``: the first element, in terms of the iterators around and of ``chunks``.
+    ``stride``: bytes from eight rows to the next ones (PTX: *Matrix Descriptor Format*).
+    """
+
+    tensor: str
+    type: str
+    subscripts: tuple[IndexExpression, ...]
+    stride: int
+
+
 @dataclass(frozen=True, slots=True)
-class Mma(Leaf):
-    """Matrix instructions by which the lanes of a warp run their nests together.
+class Matrices(Leaf):
+    """Matrix instructions by which the lanes of a warp, or of a group of four warps, run their nests together.
 
     ``nest``: loops of each lane around the one instance that they run.  Their iterators: ``rows``, eight apart;
     ``columns``, eight apart, None where there are eight; the ``pair`` of neighbours; and the ``steps`` of the sum.
-    ``lanes``: the iterators of the threads along x and y: the lane is ``x + 4 * (y % 8)``.  Of points that guards in
-    the nest leave out, sums are computed, too.  ``limit``: how many steps there are, where these may not be all of a
-    block; what is held for others is taken for 0.
+    ``lanes``: the iterators of the threads along x, y and z: the lane is ``x + 4 * (y % 8)``, in a group
+    ``x + 4 * y + 32 * (z % 4)``.  Of points that guards in the nest leave out, sums are computed, too.
     """
 
     shape: MatrixShape
-    lanes: tuple[str, str]
+    lanes: tuple[str, ...]
     nest: Loop | Guard
     rows: str
     columns: str | None
     pair: str
     steps: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mma(Matrices):
+    """Those of warps.
+
+    ``limit``: how many steps there are, where these may not be all of a block; what is held for others is taken for 0.
+    """
+
     left: Fragment
     right: Fragment
     limit: IndexExpression | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMma(Matrices):
+    """Those of groups, ``chunks`` of them one behind the other: the outermost iterator of the nest."""
+
+    left: SharedMatrix
+    right: SharedMatrix
+    chunks: str
 
 
 class Sharing(Enum):
@@ -352,12 +365,15 @@ class Buffer:
     """A tensor as a kernel sees it.
 
     ``writable``: some statement stores into it.  ``sharing``: who sees one array, if an allocation brings it.
+    ``swizzled``: the pieces of 16 bytes in each of its rows of 128 bytes change places: piece p of row r lies where
+    piece ``p ^ r % 8`` would (CuTe: ``Swizzle<3,4,3>``).
     """
 
     name: str
     layout: Layout
     writable: bool
     sharing: Sharing = Sharing.THREAD
+    swizzled: bool = False
 
     @property
     def shared(self) -> bool:
@@ -373,7 +389,7 @@ class Allocation:
     body: LoopTree
 
 
-LoopTree: TypeAlias = Loop | Guard | Block | Allocation | Instance | Copy | Barrier | Prefetch | Mma
+LoopTree: TypeAlias = Loop | Guard | Block | Allocation | Instance | Copy | Barrier | Prefetch | Mma | GroupMma
 
 
 def leaves(root: LoopTree) -> Iterator[Leaf]:

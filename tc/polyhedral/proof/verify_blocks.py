@@ -21,7 +21,7 @@ from tc.polyhedral.execution.loop_execution import loop_paths
 from tc.polyhedral.ir.loops import (
     Allocation,
     Block,
-    Fold,
+    GroupMma,
     Guard,
     IndexExpression,
     IndexLiteral,
@@ -37,9 +37,9 @@ from tc.polyhedral.ir.loops import (
     Prefetch,
     Scheduled,
     StatementBody,
-    Total,
     variables,
 )
+from tc.polyhedral.ir.totals import Fold, Total
 
 
 def prove_blocks(program: LoopProgram, after: LoopTree) -> None:
@@ -154,9 +154,10 @@ def _mentions(tree: LoopTree, iterator: str) -> bool:
     match tree:
         case Scheduled(_, arguments):
             return any(map(uses, arguments))
-        case Mma(nest=nest, left=left, right=right, limit=limit):
-            parts = (*left.subscripts, *right.subscripts, *(() if limit is None else (limit,)))
-            return any(map(uses, parts)) or _mentions(nest, iterator)
+        case Mma() | GroupMma():
+            limit = () if isinstance(tree, GroupMma) or tree.limit is None else (tree.limit,)
+            parts = (*tree.left.subscripts, *tree.right.subscripts, *limit)
+            return any(map(uses, parts)) or _mentions(tree.nest, iterator)
         case Prefetch(offset=offset):
             return uses(offset)
         case Block(children):

@@ -34,9 +34,9 @@ from tc.polyhedral.ir.loops import (
     LoopProgram,
     LoopTree,
     StatementBody,
-    Total,
     variables,
 )
+from tc.polyhedral.ir.totals import Total
 
 # Additions to one float32 value, one after the other.
 LONGEST: Final = 64

@@ -6,7 +6,7 @@ the value of every iteration, in order.  Both trees are compared in one traversa
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import zip_longest
 from typing import TypeAlias, assert_never
@@ -19,6 +19,7 @@ from tc.polyhedral.ir.loops import (
     Allocation,
     Block,
     Buffer,
+    GroupMma,
     Guard,
     IndexExpression,
     IndexLiteral,
@@ -75,18 +76,32 @@ def _about(leaf: Scheduled) -> Scheduled:
     return replace(bare, prefetched=()) if isinstance(bare, Instance) else bare
 
 
+def _of_matrices(tree: Mma | GroupMma, values: _Values, at: AtValues) -> Iterator[_Step]:
+    """All of them but the nest."""
+    about = (tree.shape, tree.lanes, tree.rows, tree.columns, tree.pair, tree.steps)
+    match tree:
+        case Mma(limit=limit):
+            yield _Step("steps", () if limit is None else (at(limit, values),))
+            of_operands: tuple[object, ...] = (tree.left.lay, tree.right.lay)
+        case GroupMma(chunks=chunks):
+            yield _Step("chunks", (), (chunks,))
+            of_operands = (tree.left.stride, tree.right.stride)
+        case _:
+            assert_never(tree)
+    for own, more in zip((tree.left, tree.right), of_operands, strict=True):
+        at_values = tuple(at(subscript, values) for subscript in own.subscripts)
+        yield _Step(own.tensor, at_values, (*about, own.type, more))
+
+
 def _read(tree: LoopTree, values: _Values, at: AtValues, found: list[_Step]) -> None:
     """Appends the steps of a tree where iterators have these values."""
     match tree:
         case Scheduled(statement, arguments):
             at_values = tuple(at(argument, values) for argument in arguments)
             found.append(_Step(statement, at_values, _about(tree)))
-        case Mma(shape, lanes, nest, rows, columns, pair, steps, left, right, limit):
-            found.append(_Step("steps", () if limit is None else (at(limit, values),)))
-            for own in (left, right):
-                at_values = tuple(at(subscript, values) for subscript in own.subscripts)
-                found.append(_Step(own.tensor, at_values, (shape, lanes, rows, columns, pair, steps, own.lay)))
-            _read(nest, values, at, found)
+        case Mma() | GroupMma():
+            found += _of_matrices(tree, values, at)
+            _read(tree.nest, values, at, found)
         case Prefetch():  # it changes nothing, wherever it stands
             pass
         case Block(children):

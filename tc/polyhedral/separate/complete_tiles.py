@@ -34,7 +34,7 @@ from tc.polyhedral.ir.loops import (
     Loop,
     LoopKind,
     LoopTree,
-    Mma,
+    Matrices,
     Sharing,
     StatementBody,
     variables,
@@ -101,7 +101,7 @@ def _evenly_cut(root: LoopTree, bodies: Mapping[str, StatementBody], buffers: Ma
 
 def _in_matrices(path: tuple[Step, ...]) -> bool:
     """Whether matrix instructions run it, which compute points that are not there as it is."""
-    return any(isinstance(step, Mma) for step in path)
+    return any(isinstance(step, Matrices) for step in path)
 
 
 def _cuts_of(access: _Access, path: tuple[Step, ...]) -> tuple[_Cuts, ...] | None:

@@ -26,7 +26,7 @@ from tc.polyhedral.ir.loops import (
     Loop,
     LoopKind,
     LoopTree,
-    Mma,
+    Matrices,
     variables,
 )
 
@@ -75,7 +75,7 @@ def _separated(nest: Loop) -> LoopTree:
 def _counts(nest: Loop) -> Iterator[tuple[IndexLiteral, IndexExpression]]:
     """The last iteration of every loop that is cut short, by a guard or its bound, and where it is cut short."""
     for _, path in loop_paths(nest, ()):
-        if any(isinstance(step, Mma) for step in path):
+        if any(isinstance(step, Matrices) for step in path):
             continue  # which computes whole blocks
         inside: set[str] = set()
         for step in path:

@@ -27,13 +27,16 @@ from tc.targets.multiprocessor import MULTIPROCESSORS
 # Temporaries begin where any vector may.
 _ALIGNMENT: Final = 256
 _EMBEDDED: Final = ((8, 7), (11, 0))
+# What the names of architectures end with whose binaries run on one capability only, and have instructions of its own.
+_OWN: Final = "a"
 
 
 def cuda_architecture(device: int | None = None) -> str:
     """The architecture that kernels for a device are compiled for, None for the current one: ``sm_90``.
 
     Binaries run on every device of the same major number that is not older, but for those of embedded devices, which
-    run nowhere else (CUDA C++ Programming Guide, "Binary Compatibility").  DeviceError if there is no such device, or
+    run nowhere else (CUDA C++ Programming Guide, "Binary Compatibility"), and those of ``sm_90a``, which is only taken
+    where it is asked for.  DeviceError if there is no such device, or
     none of its kind is known.
     """
     number = device_number(device)
@@ -70,13 +73,13 @@ def check_cuda_device(architecture: str, device: int) -> None:
 
 
 def _capability(architecture: str) -> tuple[int, int]:
-    number = int(architecture.removeprefix("sm_"))
+    number = int(architecture.removeprefix("sm_").removesuffix(_OWN))
     return number // 10, number % 10
 
 
 def _runs(device: tuple[int, int], architecture: str) -> bool:
     major, minor = _capability(architecture)
-    if device in _EMBEDDED or (major, minor) in _EMBEDDED:
+    if device in _EMBEDDED or (major, minor) in _EMBEDDED or architecture.endswith(_OWN):
         return device == (major, minor)
     return major == device[0] and minor <= device[1]
 

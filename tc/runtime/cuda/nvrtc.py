@@ -37,7 +37,7 @@ def check_architecture(architecture: str) -> None:
     """DeviceError if NVRTC is not here, or knows no such architecture."""
     nvrtc = _load()
     known = [f"sm_{number}" for number in _checked(nvrtc, *nvrtc.nvrtcGetSupportedArchs())[0]]
-    if architecture not in known:
+    if architecture.removesuffix("a") not in known:
         raise DeviceError(
             f"{nvrtc_version()} does not compile for {architecture}, only for {', '.join(known)}; "
             "install another version of nvidia-cuda-nvrtc"

@@ -15,7 +15,6 @@ from tc.polyhedral.ir.loops import (
     Block,
     Buffer,
     Copy,
-    Fold,
     Guard,
     IndexLiteral,
     IndexOperator,
@@ -24,9 +23,9 @@ from tc.polyhedral.ir.loops import (
     Loop,
     LoopKind,
     Prefetch,
-    Total,
     Use,
 )
+from tc.polyhedral.ir.totals import Fold, Total
 from tests.codegen.build import index, operation
 
 ITERATOR = IndexVariable("i")

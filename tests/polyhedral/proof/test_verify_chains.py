@@ -11,7 +11,6 @@ from tc.base.errors import VerificationError
 from tc.polyhedral.generate.block_sums import block_sums
 from tc.polyhedral.ir.loops import (
     Block,
-    Fold,
     Guard,
     IndexLiteral,
     IndexOperation,
@@ -22,8 +21,8 @@ from tc.polyhedral.ir.loops import (
     LoopKind,
     LoopProgram,
     LoopTree,
-    Total,
 )
+from tc.polyhedral.ir.totals import Fold, Total
 from tc.polyhedral.proof.verify_blocks import prove_blocks
 from tc.polyhedral.proof.verify_chains import prove_chains
 from tests.polyhedral.generate.sums import SUMS, changed, program_of

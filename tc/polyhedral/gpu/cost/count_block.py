@@ -15,7 +15,7 @@ from tc.language.program.specialization import Layout
 from tc.polyhedral.gpu.cost.accesses import Access, price
 from tc.polyhedral.gpu.cost.changes import Changes, changes
 from tc.polyhedral.gpu.cost.lane_values import Array, value_of
-from tc.polyhedral.gpu.cost.matrix import matrix_products
+from tc.polyhedral.gpu.cost.matrix import group_products, matrix_products
 from tc.polyhedral.gpu.cost.operations import operations
 from tc.polyhedral.gpu.cost.sample_loops import Signature, total
 from tc.polyhedral.gpu.cost.scope import Around, Scope
@@ -27,6 +27,7 @@ from tc.polyhedral.ir.loops import (
     Barrier,
     Block,
     Copy,
+    GroupMma,
     Guard,
     Instance,
     Loop,
@@ -94,6 +95,8 @@ class BlockCounter:
                 return self._instance(tree, scope)
             case Mma():
                 return matrix_products(tree, scope), ()
+            case GroupMma():
+                return group_products(tree, scope), ()
             case Prefetch():
                 return NOTHING, ()
             case _:

@@ -11,7 +11,7 @@ from tc.base.grid import WARP
 from tc.polyhedral.gpu.cost.lane_values import value_of
 from tc.polyhedral.gpu.cost.scope import Scope
 from tc.polyhedral.gpu.cost.tally import Tally, tally
-from tc.polyhedral.ir.loops import Allocation, Block, Guard, Lay, Leaf, Loop, LoopTree, Mma
+from tc.polyhedral.ir.loops import Allocation, Block, GroupMma, Guard, Lay, Leaf, Loop, LoopTree, Mma
 
 # Rows or columns of a fragment are this far apart in a lane.
 _APART: Final = 8
@@ -21,6 +21,9 @@ _HALF: Final = 2
 # Of what one instruction loads for a warp (PTX: ``ldmatrix.x4``), in the clocks of the banks without conflicts.
 _LOADED: Final = 512
 _CLOCKS: Final = 4
+# Warps of a group, and bytes that shared memory delivers in a clock.
+_WARPS: Final = 4
+_CLOCK: Final = 128
 
 
 def matrix_products(node: Mma, scope: Scope) -> Tally:
@@ -45,6 +48,15 @@ def matrix_products(node: Mma, scope: Scope) -> Tally:
         shared_wavefronts=clocks,
     )
     return each * scope.instances + tally(shared_waits=1, chain=2 * steps / shape.k)
+
+
+def group_products(node: GroupMma, scope: Scope) -> Tally:
+    """What groups of four warps ask for: each instruction reads its operands from shared memory."""
+    trips, shape = dict(_trips(node.nest, scope)), node.shape
+    groups = scope.instances / _WARPS
+    read = (shape.m + shape.n) * shape.k * _HALF / _CLOCK
+    each = tally(tensor=shape.m * shape.n * shape.k, matrix=_WARPS, shared_wavefronts=read)
+    return each * (groups * trips[node.chunks]) + tally(shared_waits=1, chain=trips[node.chunks])
 
 
 def _trips(tree: LoopTree, scope: Scope) -> Iterator[tuple[str, int]]:

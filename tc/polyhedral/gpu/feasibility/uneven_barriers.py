@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from tc.polyhedral.execution.loop_execution import loop_paths
-from tc.polyhedral.ir.loops import Allocation, Barrier, Loop, LoopKind, LoopTree, Mma, variables
+from tc.polyhedral.ir.loops import Allocation, Barrier, Loop, LoopKind, LoopTree, Matrices, variables
 
 
 def has_uneven_barriers(root: LoopTree) -> bool:
@@ -29,7 +29,7 @@ def has_uneven_barriers(root: LoopTree) -> bool:
                 case (condition, _):
                     if numbers & variables(condition):
                         return True
-                case int() | Allocation() | Mma():
+                case int() | Allocation() | Matrices():
                     pass
                 case _:
                     assert_never(step)

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from tc.polyhedral.generate.obstacles import DivergentSteps, InBuffers, NoMatrices
-from tc.polyhedral.ir.loops import LoopTree, Mma, leaves
+from tc.polyhedral.generate.obstacles import DivergentSteps, InBuffers, NoGroups, NoMatrices
+from tc.polyhedral.ir.loops import GroupMma, LoopTree, Matrices, leaves
+from tc.polyhedral.ir.scop import Scop
 from tc.polyhedral.ir.tree import Band, Extension, Leaf, Node, ScheduleTree, Sequence
 
 
-def unused_warp_tiles(tree: ScheduleTree, root: LoopTree | InBuffers | DivergentSteps | None) -> NoMatrices | None:
-    """The obstacle if there are such tiles; ``root``: the loops of the tree, or why there are none."""
+def unused_warp_tiles(
+    tree: ScheduleTree, scop: Scop, root: LoopTree | InBuffers | DivergentSteps | None
+) -> NoMatrices | NoGroups | None:
+    """The obstacle if there are such tiles; ``root``: the loops of the tree, or why there are none.
+
+    Where operands lie as groups of warps read them, it is for these that tiles were made.
+    """
     if not _has_digits(tree.root):
         return None
     made = None if root is None or isinstance(root, InBuffers | DivergentSteps) else root
-    return None if made is not None and any(isinstance(leaf, Mma) for leaf in leaves(made)) else NoMatrices()
+    if any(promotion.buffer.swizzled for promotion in scop.promotions):
+        grouped = made is not None and any(isinstance(leaf, GroupMma) for leaf in leaves(made))
+        return None if grouped else NoGroups()
+    return None if made is not None and any(isinstance(leaf, Matrices) for leaf in leaves(made)) else NoMatrices()
 
 
 def _has_digits(node: Node) -> bool:

@@ -24,6 +24,7 @@ from tc.polyhedral.gpu.promotion.distribute_copies import Distributed, distribut
 from tc.polyhedral.gpu.promotion.linearize_copies import linearize_copies
 from tc.polyhedral.gpu.promotion.read_again import read_again, row_of
 from tc.polyhedral.gpu.promotion.shared_operands import OperandTiles, promote_operand
+from tc.polyhedral.gpu.tensor.warp_tiles import are_warpgroups
 from tc.polyhedral.ir.loops import MOST_UNROLLED, LoopKind, Sharing
 from tc.polyhedral.ir.scop import Rotation, Scop, layouts_of
 from tc.polyhedral.ir.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence
@@ -37,7 +38,7 @@ class SharedRoom:
     """Limits and layout of shared memory: ``bytes`` of a block; rows get ``padding`` elements against bank conflicts.
 
     ``stages``: tiles of an operand that are held at a time (multiple buffering); None: as many as fit, at most
-    ``most_stages``.
+    ``most_stages``.  ``warpgroups``: factors may be swizzled for their instructions.
     """
 
     bytes: int
@@ -45,6 +46,7 @@ class SharedRoom:
     padding: int | Padding
     stages: int | None
     most_stages: int
+    warpgroups: bool = False
 
 
 def promote_shared(tree: ScheduleTree, scop: Scop, room: SharedRoom) -> tuple[ScheduleTree, Scop]:
@@ -199,7 +201,8 @@ class _SharedMemoryPromoter:
         ``alike``: if not 0, only those whose tile is invariant in so many of the last members.
         """
         found: list[tuple[Promoted, Box]] = []
-        scop, tiles = self.scop, OperandTiles(room, self.room.layout, self.room.padding, rotation)
+        swizzled = self.room.warpgroups and are_warpgroups(_thread_counts(members, domain))
+        scop, tiles = self.scop, OperandTiles(room, self.room.layout, self.room.padding, rotation, swizzled)
         while (operand := promote_operand(scop, domain, members, tiles, self.boxes, alike=alike)) is not None:
             promoted, _ = operand
             scop = promoted.scop

@@ -23,6 +23,7 @@ from tc.polyhedral.gpu.promotion.promote_temporaries import has_owner
 from tc.polyhedral.ir.gathered import Gathered
 from tc.polyhedral.ir.loops import LoopKind, Sharing
 from tc.polyhedral.ir.scop import Rotation, Scop, ScopStatement, layouts_of, reads_by_position
+from tc.polyhedral.ir.swizzle import SWIZZLED_ROW
 from tc.polyhedral.ir.tree import Member
 from tc.polyhedral.transform.buffer_layouts import Padding, bytes_of
 from tc.polyhedral.transform.promotion import Access, Footprint, Placement, Promoted, promote_accesses
@@ -51,13 +52,14 @@ class Operand:
 class OperandTiles:
     """How tiles of operands lie in shared memory: at most so many ``bytes``, rows with so many elements of ``padding``.
 
-    ``rotation``: of their buffers.
+    ``rotation``: of their buffers.  ``swizzled``: those of products of halves are, where they can, for warpgroups.
     """
 
     bytes: int
     layout: TileLayout
     padding: int | Padding
     rotation: Rotation | None
+    swizzled: bool
 
 
 def promote_operand(
@@ -85,7 +87,10 @@ def promote_operand(
         if box is None:
             continue
         name, order = f"shared{len(scop.promotions)}_{operand.read.tensor}", _order(operand, tiles.layout, box)
-        placement = Placement(name, order, Sharing.BLOCK, tiles.padding, tiles.rotation, room=_room(operand, box))
+        swizzled = tiles.swizzled and _may_be_swizzled(operand, order, box)
+        padding = 0 if swizzled else tiles.padding
+        room = _room(operand, box)
+        placement = Placement(name, order, Sharing.BLOCK, padding, tiles.rotation, room=room, swizzled=swizzled)
         if bytes_of(placement.layout(tensor.type, box, written=False)) > tiles.bytes:
             continue
         if not turned and has_owner([operand.relation], members):
@@ -95,6 +100,17 @@ def promote_operand(
         promoted = promote_accesses(scop, footprint, placement, stored=False)
         return promoted, box
     return None
+
+
+def _may_be_swizzled(operand: Operand, order: tuple[int, ...], box: Box) -> bool:
+    """Whether it is a factor of a product whose rows in memory are those that a swizzle is of."""
+    factors = matrix_factors(operand.statement.body.value)
+    return (
+        factors is not None
+        and operand.gathered is None
+        and operand.read.type.is_half
+        and box.extents[order[-1]] * operand.read.type.itemsize == SWIZZLED_ROW
+    )
 
 
 def _order(operand: Operand, layout: TileLayout, box: Box) -> tuple[int, ...]:

@@ -8,16 +8,26 @@ multiplies.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final, assert_never
+from typing import Final
 
 from tc.base.dots import MatrixShape
 from tc.base.frozen import frozen
-from tc.language.program.program import IteratorReference, Read, iterators_in
+from tc.language.program.program import Read, iterators_in
 from tc.language.program.terms import matrix_factors
 from tc.polyhedral.analysis.offsets import LinearForm, index_form
 from tc.polyhedral.analysis.substitute import substituted
+from tc.polyhedral.gpu.tensor.group_instructions import GroupInstructions
+from tc.polyhedral.gpu.tensor.nests import (
+    Around,
+    Finder,
+    asked_in,
+    count_of,
+    instance_of,
+    loops_of,
+    names_of,
+)
 from tc.polyhedral.gpu.tensor.products import OPERANDS, shape_of
 from tc.polyhedral.gpu.tensor.warp_tiles import GROUP, PAIR, QUADS
 from tc.polyhedral.ir.index_arithmetic import modulo, plus, quotient, times
@@ -25,10 +35,7 @@ from tc.polyhedral.ir.loops import (
     BLOCK,
     ELEMENT,
     REGISTER,
-    Allocation,
-    Block,
     Buffer,
-    Copy,
     Fragment,
     Guard,
     IndexExpression,
@@ -36,14 +43,11 @@ from tc.polyhedral.ir.loops import (
     IndexOperation,
     IndexOperator,
     IndexVariable,
-    Instance,
     Lay,
-    Leaf,
     Loop,
     LoopKind,
     LoopTree,
     Mma,
-    conjuncts,
     variables,
 )
 from tc.polyhedral.ir.scop import Scop
@@ -51,110 +55,28 @@ from tc.polyhedral.ir.scop import Scop
 _REPEATED: Final = (LoopKind.SEQUENTIAL, LoopKind.UNROLLED, LoopKind.REDUCTION)
 
 
-def matrix_instructions(root: LoopTree, scop: Scop, shapes: tuple[MatrixShape, ...]) -> LoopTree:
-    """The loops with matrix instructions in the place of nests that run all products of blocks."""
-    buffers = {promotion.buffer.name: promotion.buffer for promotion in scop.promotions}
-    finder = _Finder(scop, shapes, buffers)
-    return finder.visit(root, _Around()) if shapes and buffers else root
+def matrix_instructions(
+    root: LoopTree, scop: Scop, shapes: tuple[MatrixShape, ...], *, groups: bool = False
+) -> LoopTree:
+    """The loops with matrix instructions in the place of nests that run all products of blocks.
 
-
-@frozen
-class _Around:
-    """The loops over threads around a place, and the ``guards`` there that not all threads of a warp may pass.
-
-    ``whole``: nothing else there depends on the lane.
+    ``groups``: where four warps can, they run some together.
     """
-
-    threads: tuple[Loop, ...] = ()
-    guards: tuple[IndexExpression, ...] = ()
-    whole: bool = True
-
-    @property
-    def lanes(self) -> tuple[str, str] | None:
-        """The iterators along x and y, where a warp has 4 threads along x and 8 along y; None elsewhere."""
-        if len(self.threads) < 2 or not self.whole:
-            return None
-        y, x = (loop.upper for loop in self.threads[-2:])
-        if not isinstance(x, IndexLiteral) or not isinstance(y, IndexLiteral):
-            return None
-        if x.value != QUADS - 1 or (y.value + 1) % GROUP:
-            return None
-        return self.threads[-1].iterator, self.threads[-2].iterator
-
-    def depends(self, mentioned: set[str]) -> bool:
-        """Whether what mentions these names may differ among the lanes of a warp."""
-        return bool({loop.iterator for loop in self.threads[-2:]} & mentioned)
-
-    def inside(self, loop: Loop) -> _Around:
-        """Those in the body of a loop."""
-        if loop.kind is LoopKind.THREAD:
-            return replace(self, threads=(*self.threads, loop))
-        depends = self.depends(variables(loop.lower) | variables(loop.upper))
-        return replace(self, whole=False) if depends else self
+    buffers = {promotion.buffer.name: promotion.buffer for promotion in scop.promotions}
+    if not (shapes and buffers):
+        return root
+    if groups:
+        root = Finder(GroupInstructions(scop, shapes, buffers).instruction).visit(root, Around(3))
+    return Finder(_WarpInstructions(scop, shapes, buffers).of_one).visit(root, Around(2))
 
 
 @frozen
-class _Finder:
+class _WarpInstructions:
     scop: Scop
     shapes: tuple[MatrixShape, ...]
     buffers: Mapping[str, Buffer]
 
-    def visit(self, tree: LoopTree, around: _Around) -> LoopTree:
-        """The tree with matrix instructions."""
-        match tree:
-            case Leaf():
-                return tree
-            case Block(children):
-                return Block(tuple(self.visit(child, around) for child in children))
-            case Guard(condition, then, None) if around.depends(variables(condition)):
-                found = self.below(tree, around)
-                return found or Guard(condition, self.visit(then, replace(around, whole=False)), None)
-            case Guard(condition, then, otherwise):
-                inside = replace(around, whole=around.whole and not around.depends(variables(condition)))
-                other = None if otherwise is None else self.visit(otherwise, inside)
-                return Guard(condition, self.visit(then, inside), other)
-            case Allocation():
-                return replace(tree, body=self.visit(tree.body, around))
-            case Loop():
-                found = self.instructions(tree, around)
-                return found or replace(tree, body=self.visit(tree.body, around.inside(tree)))
-            case _:
-                assert_never(tree)
-
-    def below(self, tree: LoopTree, around: _Around) -> LoopTree | None:
-        """Trees below guards that lanes pass one by one, if matrix instructions are all that they do.
-
-        The guards then stand inside of these.
-        """
-        match tree:
-            case Block(children):
-                found = [self.below(child, around) for child in children]
-                return None if None in found else Block(tuple(own for own in found if own is not None))
-            case Guard(condition, then, None):
-                apart = [part for part in conjuncts(condition) if around.depends(variables(part))]
-                inner = self.below(then, replace(around, guards=(*around.guards, *apart)))
-                for part in conjuncts(condition):
-                    inner = inner if inner is None or part in apart else Guard(part, inner, None)
-                return inner
-            case Loop():
-                own = self.instructions(tree, around)
-                inner = None if own is not None else self.below(tree.body, around.inside(tree))
-                return own or (None if inner is None else replace(tree, body=inner))
-            case Guard() | Allocation() | Leaf():
-                return None
-            case _:
-                assert_never(tree)
-
-    def instructions(self, nest: Loop, around: _Around) -> LoopTree | None:
-        """The matrix instructions for a nest over the steps, rows and columns of a warp; None where it is none.
-
-        Each statement in it has its own.
-        """
-        alone = [self.of_one(own, around) for own in _distributed(nest)]
-        found = [own for own in alone if own is not None]
-        return None if not found or len(found) < len(alone) else found[0] if len(found) == 1 else Block(tuple(found))
-
-    def of_one(self, nest: Loop, around: _Around) -> LoopTree | None:
+    def of_one(self, nest: Loop, around: Around) -> LoopTree | None:
         """Those of one statement.  Where there may be fewer steps than an instruction takes, it is another one."""
         match nest.upper:
             case IndexOperation(IndexOperator.MINIMUM, (IndexLiteral() as last, other)):
@@ -166,9 +88,9 @@ class _Finder:
             case _:
                 return self.instruction(nest, around)
 
-    def instruction(self, nest: Loop, around: _Around) -> Mma | None:
+    def instruction(self, nest: Loop, around: Around) -> Mma | None:
         """One that takes the steps of a nest as they are."""
-        lanes, loops, instance = around.lanes, list(_loops(nest)), _instance(nest)
+        lanes, loops, instance = around.lanes, list(loops_of(nest)), instance_of(nest)
         if lanes is None or nest.kind not in _REPEATED or instance is None:
             return None
         body = self.scop.statement(instance.statement).body
@@ -180,16 +102,16 @@ class _Finder:
         if shape is None or not all(self._is_shared(factor) for factor in factors):
             return None
         arguments = dict(zip(body.iterators, instance.arguments, strict=True))
-        inside = {loop.iterator: _count(loop) for loop in loops if loop is not nest}
-        steps, limit = _count(nest), None
+        inside = {loop.iterator: count_of(loop) for loop in loops if loop is not nest}
+        steps, limit = count_of(nest), None
         if steps != shape.k:
             limit = plus(nest.upper, IndexLiteral(1))
         mentioned = variables(nest.upper)
         if nest.lower != IndexLiteral(0) or nest.step != 1 or around.depends(mentioned) or mentioned & inside.keys():
             return None
-        if None in inside.values() or (steps or 0) > shape.k or nest.iterator in _asked(nest):
+        if None in inside.values() or (steps or 0) > shape.k or nest.iterator in asked_in(nest):
             return None
-        places = [tuple(arguments[name] for name in _names(factor)) for factor in factors]
+        places = [tuple(arguments[name] for name in names_of(factor)) for factor in factors]
         written = frozenset[str]().union(*(variables(arguments[name]) for name in iterators_in(body.subscripts)))
         roles = _roles(places, nest.iterator, inside, lanes, written)
         if roles is None:
@@ -254,7 +176,7 @@ def _roles(
     places: list[tuple[IndexExpression, ...]],
     steps: str,
     inside: Mapping[str, int | None],
-    lanes: tuple[str, str],
+    lanes: tuple[str, ...],
     written: frozenset[str],
 ) -> _Roles | None:
     x, y = lanes
@@ -289,7 +211,7 @@ class _Steps:
         return plus(times(QUADS * self.elements, part), own)
 
 
-def _of_left(roles: _Roles, steps: _Steps, lanes: tuple[str, str]) -> dict[str, IndexExpression]:
+def _of_left(roles: _Roles, steps: _Steps, lanes: tuple[str, ...]) -> dict[str, IndexExpression]:
     """What a lane holds of the left factor, by the iterators that say what it is."""
     block, register = map(IndexVariable, (BLOCK, REGISTER))
     return {
@@ -298,7 +220,7 @@ def _of_left(roles: _Roles, steps: _Steps, lanes: tuple[str, str]) -> dict[str, 
     }
 
 
-def _of_right(roles: _Roles, steps: _Steps, lanes: tuple[str, str]) -> dict[str, IndexExpression]:
+def _of_right(roles: _Roles, steps: _Steps, lanes: tuple[str, ...]) -> dict[str, IndexExpression]:
     """What a lane holds of the right factor."""
     x, y = lanes
     block, register = map(IndexVariable, (BLOCK, REGISTER))
@@ -326,60 +248,3 @@ def _lay(form: LinearForm, steps: str, across: tuple[str, ...], elements: int) -
     if any(number % (QUADS * elements) for number in (*others, form.constant)):
         return Lay.APART
     return Lay.ROWS if steps in own else Lay.COLUMNS
-
-
-def _distributed(nest: Loop) -> list[Loop]:
-    """The nest for each of the instances in it."""
-    match nest.body:
-        case Block(children):
-            return [replace(nest, body=child) for child in children]
-        case Loop() as inner:
-            return [replace(nest, body=own) for own in _distributed(inner)]
-        case Guard(condition, Loop() as inner, None):
-            return [replace(nest, body=Guard(condition, own, None)) for own in _distributed(inner)]
-        case Guard(condition, Block(children), None):
-            return [replace(nest, body=Guard(condition, child, None)) for child in children]
-        case _:
-            return [nest]
-
-
-def _loops(nest: LoopTree) -> Iterator[Loop]:
-    """The loops of a nest around one thing, outermost first, whatever guards stand between them."""
-    while isinstance(nest, Loop | Guard):
-        if isinstance(nest, Loop):
-            yield nest
-            nest = nest.body
-        else:
-            nest = nest.then if nest.otherwise is None else Block(())
-
-
-def _asked(nest: LoopTree) -> set[str]:
-    """What the guards of a nest mention."""
-    found: set[str] = set()
-    while isinstance(nest, Loop | Guard):
-        found |= variables(nest.condition) if isinstance(nest, Guard) else set()
-        nest = nest.body if isinstance(nest, Loop) else nest.then
-    return found
-
-
-def _instance(nest: Loop) -> Instance | None:
-    """The only thing in a nest of unrolled loops."""
-    *_, last = _loops(nest)
-    unrolled = all(loop.kind is LoopKind.UNROLLED for loop in _loops(nest) if loop is not nest)
-    inner = last.body
-    while isinstance(inner, Guard) and inner.otherwise is None:
-        inner = inner.then
-    return inner if unrolled and isinstance(inner, Instance) and not isinstance(inner, Copy) else None
-
-
-def _count(loop: Loop) -> int | None:
-    """How many iterations the loop has, from 0 on."""
-    match loop:
-        case Loop(lower=IndexLiteral(0), upper=IndexLiteral(last), step=1):
-            return last + 1
-        case _:
-            return None
-
-
-def _names(factor: Read) -> tuple[str, ...]:
-    return tuple(own.name for own in factor.subscripts if isinstance(own, IteratorReference))

@@ -2,21 +2,26 @@
 
 A block has 4 threads along x, multiples of 8 along y and warps along z, so that the lane is ``x + 4 * (y % 8)``.  Rows
 are dealt out along y, one by one; columns in pairs along x, and in eights along z.
+
+Where four warps run an instruction together, all warps are along z: each of them has 16 rows, in eights along y, and
+all columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 import islpy as isl
 
 from tc.base.frozen import frozen
+from tc.language.program.specialization import Layout
+from tc.language.program.terms import matrix_factors
 from tc.polyhedral.analysis.extents import extent_of
-from tc.polyhedral.analysis.strides import iterator_of
+from tc.polyhedral.analysis.strides import iterator_of, stride
 from tc.polyhedral.gpu.tensor.products import MatrixProduct, matrix_product
-from tc.polyhedral.ir.scop import Scop
+from tc.polyhedral.ir.scop import Scop, layouts_of
 from tc.polyhedral.ir.tree import Band, Member
 from tc.polyhedral.transform.digits import Digit
 from tc.polyhedral.transform.tile import ChooseCuts, Cut, is_counted
@@ -28,23 +33,45 @@ PAIR: Final = 2
 GROUP: Final = 8
 # Instructions, one after the other, for whose steps operands lie in shared memory at a time.
 _STEPS: Final = 2
+# Where groups may run them: a row of an operand is what a swizzle is of.
+_GROUP_STEPS: Final = 4
+
+
+# Warps of a group, and rows of each: one instruction has a block of each group.
+WARPS: Final = 4
+GROUP_ROWS: Final = 16
+
+
+def are_warpgroups(threads: Sequence[int]) -> bool:
+    """Whether a block of so many threads, x last, has only whole groups of warps along z."""
+    return len(threads) == 3 and tuple(threads[1:]) == (GROUP, QUADS) and threads[0] % WARPS == 0
 
 
 @frozen
 class WarpTile:
-    """Rows and columns of the tile of a block, and the warps along both."""
+    """Rows and columns of the tile of a block, and the warps along both; ``grouped``: four warps work together."""
 
     rows: int
     columns: int
     along_rows: int
     along_columns: int
+    grouped: bool = False
 
     def fits(self, shape_m: int, shape_n: int) -> bool:
-        """Whether each warp has whole blocks of an instruction."""
+        """Whether each warp has whole blocks of an instruction, or each group of them one."""
+        if self.grouped:
+            whole = self.along_rows % WARPS == 0 and self.rows == GROUP_ROWS * self.along_rows
+            return whole and self.columns in GROUP_COLUMNS and self.along_columns == 1
         return self.rows % (shape_m * self.along_rows) == 0 and self.columns % (shape_n * self.along_columns) == 0
 
     def digits(self) -> tuple[tuple[Digit, ...], tuple[Digit, ...]]:
         """Of rows and of columns."""
+        if self.grouped:
+            halves = GROUP_ROWS // GROUP
+            return (
+                (Digit(GROUP, axis=1), Digit(halves), Digit(self.along_rows, axis=2)),
+                (Digit(PAIR), Digit(QUADS, axis=0), Digit(self.columns // (PAIR * QUADS))),
+            )
         rows, columns = GROUP * self.along_rows, PAIR * QUADS * self.along_columns
         return (
             (Digit(rows, axis=1), Digit(self.rows // rows)),
@@ -65,17 +92,29 @@ TILES: Final = (
     WarpTile(64, 32, 2, 2),
     WarpTile(32, 32, 2, 2),
 )
+# Of warpgroups; columns of an instruction are as many as the tile has.
+GROUP_COLUMNS: Final = (64, 128, 256)
+GROUP_TILES: Final = (
+    WarpTile(128, 256, 8, 1, grouped=True),
+    WarpTile(128, 128, 8, 1, grouped=True),
+    WarpTile(64, 128, 4, 1, grouped=True),
+    WarpTile(64, 64, 4, 1, grouped=True),
+)
 # Where there are fewer rows or columns.
 SMALL_TILES: Final = (WarpTile(32, 16, 2, 1), WarpTile(16, 32, 1, 2), WarpTile(16, 16, 1, 1), WarpTile(16, 8, 1, 1))
 
 
-def with_warp_tiles(
-    choose: ChooseCuts, scop: Scop, machine: GpuMachine, sizes: tuple[int, ...] | None, block: tuple[int, ...] | None
-) -> ChooseCuts:
-    """The cuts under which warps multiply matrices, where that is the most of a nest; all others as they are.
+@frozen
+class Asked:
+    """Sizes of tiles and of blocks that were asked for; ``groups``: warpgroups may multiply matrices, too."""
 
-    ``sizes``, ``block``: those that were asked for, which stay what they are.
-    """
+    sizes: tuple[int, ...] | None
+    block: tuple[int, ...] | None
+    groups: bool
+
+
+def with_warp_tiles(choose: ChooseCuts, scop: Scop, machine: GpuMachine, asked: Asked) -> ChooseCuts:
+    """The cuts under which warps multiply matrices, where that is the most of a nest; all others as they are."""
 
     def chosen(band: Band, domain: isl.UnionSet, depth: int, points: tuple[Member, ...]) -> tuple[Cut, ...]:
         cuts = choose(band, domain, depth, points)
@@ -84,10 +123,13 @@ def with_warp_tiles(
             return cuts
         members = _members(band, product)
         if depth == 0:
-            tile = _tile(cuts, band, members, product, machine, explicit=sizes is not None, block=block)
-            return cuts if tile is None else _of_tile(cuts, band, members, product, tile, domain)
+            tile = _tile(cuts, band, members, product, machine, asked, layouts_of(scop))
+            if tile is None:
+                return cuts
+            cuts = _of_tile(cuts, band, members, product, tile, domain)
+            return _with_steps(cuts, band, members, product, grouped=tile.grouped)
         if product.steps in members and any(point.digit for point in points):
-            return _with_steps(cuts, band, members, product)
+            return _with_steps(cuts, band, members, product, grouped=_are_grouped(points, domain))
         return cuts
 
     return chosen
@@ -109,22 +151,24 @@ def _tile(
     members: Mapping[str, int],
     product: MatrixProduct,
     machine: GpuMachine,
-    *,
-    explicit: bool,
-    block: tuple[int, ...] | None,
+    asked: Asked,
+    layouts: Mapping[str, Layout],
 ) -> WarpTile | None:
     """The tile of a band with rows and columns; None where it has none, or other sizes were asked for."""
     if not {product.rows, product.columns} <= members.keys():
         return None
     if not all(band.members[members[name]].coincident for name in (product.rows, product.columns)):
         return None
-    if explicit:
+    block = asked.block
+    groups = list(GROUP_TILES) if asked.groups and _is_for_groups(product, layouts) else []
+    if asked.sizes is not None:
         rows, columns = (cuts[members[name]].size for name in (product.rows, product.columns))
         candidates = [
             replace(tile, rows=rows, columns=columns)
             for tile in (*TILES, *SMALL_TILES)
             if block is not None or tile.rows <= rows
         ]
+        groups = [replace(tile, columns=columns) for tile in groups if tile.rows == rows][:1]
     else:
         candidates = [*TILES, *SMALL_TILES]
     if block is not None:
@@ -132,13 +176,13 @@ def _tile(
         if x != QUADS or y % GROUP:
             return None
         candidates = [replace(tile, along_rows=y // GROUP, along_columns=z) for tile in candidates]
+        groups = [tile for tile in groups if (tile.along_rows, y) == (z, GROUP)]
     extents = product.extent(product.rows), product.extent(product.columns)
-    fitting = [
-        tile
-        for tile in candidates
-        if tile.rows and tile.fits(product.shape.m, product.shape.n)
-        if tile.rows <= extents[0] and tile.columns <= extents[1]
-    ]
+
+    def fitting(tiles: list[WarpTile]) -> list[WarpTile]:
+        whole = (tile for tile in tiles if tile.rows and tile.fits(product.shape.m, product.shape.n))
+        return [tile for tile in whole if tile.rows <= extents[0] and tile.columns <= extents[1]]
+
     others = 1
     for name in members:
         if name not in (product.rows, product.columns) and band.members[members[name]].coincident:
@@ -147,9 +191,22 @@ def _tile(
     def blocks(tile: WarpTile) -> int:
         return others * -(-extents[0] // tile.rows) * -(-extents[1] // tile.columns)
 
-    large = [tile for tile in fitting if tile not in SMALL_TILES]
-    enough = next((tile for tile in large if blocks(tile) >= machine.enough_blocks), None)
-    return enough or next(iter(large[-1:] or fitting[:1]), None)
+    def enough(tiles: list[WarpTile]) -> WarpTile | None:
+        return next((tile for tile in tiles if blocks(tile) >= machine.enough_blocks), None)
+
+    found, by_groups = fitting(candidates), fitting(groups)
+    large = [tile for tile in found if tile not in SMALL_TILES]
+    # Of few tiles, those of single warps are smaller, and more.
+    chosen = enough(by_groups) or (by_groups[0] if by_groups and asked.sizes is not None else None)
+    return chosen or enough(large) or next(iter(large[-1:] or found[:1]), None)
+
+
+def _is_for_groups(product: MatrixProduct, layouts: Mapping[str, Layout]) -> bool:
+    """Whether groups run all steps of a product of halves, whole rows of them at a time, along memory."""
+    steps, k = product.extent(product.steps), product.shape.k
+    factors = matrix_factors(product.statement.body.value) or ()
+    along = all(stride(own.subscripts, layouts[own.tensor], product.steps) == 1 for own in factors)
+    return along and product.shape.elements == PAIR and steps % k == 0 and steps >= _GROUP_STEPS * k
 
 
 def _of_tile(
@@ -167,11 +224,17 @@ def _of_tile(
             changed[place] = replace(cuts[place], size=1, within=0, threads=0)
     changed[members[product.rows]] = Cut(tile.rows, digits=rows)
     changed[members[product.columns]] = Cut(tile.columns, digits=columns)
-    return _with_steps(tuple(changed), band, members, product)
+    return tuple(changed)
+
+
+def _are_grouped(points: tuple[Member, ...], domain: isl.UnionSet) -> bool:
+    """Whether these are the points that a thread has of a tile on which four warps work together."""
+    counts = sorted(extent_of(point.function, domain) for point in points if point.digit)
+    return counts in [sorted((GROUP_ROWS // GROUP, PAIR, count // (PAIR * QUADS))) for count in GROUP_COLUMNS]
 
 
 def _with_steps(
-    cuts: tuple[Cut, ...], band: Band, members: Mapping[str, int], product: MatrixProduct
+    cuts: tuple[Cut, ...], band: Band, members: Mapping[str, int], product: MatrixProduct, *, grouped: bool
 ) -> tuple[Cut, ...]:
     """Whole steps of instructions lie in shared memory at a time, and other loops that reduce stand around them."""
     if product.steps not in members:
@@ -182,5 +245,6 @@ def _with_steps(
             changed[place] = Cut(1)
     # Operands in shared memory are as large as whole blocks only where some tile is whole.
     whole = product.extent(product.steps) // product.shape.k * product.shape.k
-    changed[members[product.steps]] = Cut(min(_STEPS * product.shape.k, whole), within=product.shape.k)
+    at_a_time = _GROUP_STEPS if grouped else _STEPS
+    changed[members[product.steps]] = Cut(min(at_a_time * product.shape.k, whole), within=product.shape.k)
     return tuple(changed)

@@ -47,6 +47,39 @@ _M16N8K32: Final = Fragments(
 )
 
 
+@frozen
+class GroupFragments:
+    """Of an instruction of four warps: ``sums``, ``{ [row, column] -> [lane of the group, register] }``.
+
+    And ``{ [...] -> [byte] }`` of factors in shared memory, from the first element on and without the swizzle: ``left``
+    of row and step, ``right`` of step and column.
+    """
+
+    sums: str
+    left: str
+    right: str
+
+
+def group_fragments_of(shape: MatrixShape, left: int, right: int) -> GroupFragments | None:
+    """Those of a shape, with so many bytes from eight rows of either factor to the next ones; None if it is unknown.
+
+    (PTX ISA, "Register Fragments and Shared Memory Matrix Layouts" of ``wgmma.mma_async.m64nNk16``; "Canonical
+    Layouts": K-major, with the swizzle of 128 bytes.)
+    """
+    known = (shape.m, shape.k, shape.sums) == (64, 16, "f32") and shape.operands in ("f16", "bf16")
+    if not known or shape.n % 8 or not 8 <= shape.n <= 256:
+        return None
+    return GroupFragments(
+        sums=(
+            "{ [i, j] -> [32 * floor(i/16) + 4 * (i mod 8) + floor((j mod 8)/2), "
+            "4 * floor(j/8) + 2 * floor((i mod 16)/8) + (j mod 2)] : "
+            f"0 <= i < 64 and 0 <= j < {shape.n} }}"
+        ),
+        left=f"{{ [i, k] -> [{left} * floor(i/8) + 128 * (i mod 8) + 2 * k] : 0 <= i < 64 and 0 <= k < 16 }}",
+        right=f"{{ [k, j] -> [{right} * floor(j/8) + 128 * (j mod 8) + 2 * k] : 0 <= k < 16 and 0 <= j < {shape.n} }}",
+    )
+
+
 def fragments_of(shape: MatrixShape) -> Fragments | None:
     """Those of a shape; None where they are not known here."""
     if (shape.m, shape.n, shape.k, shape.sums) == (16, 8, 16, "f32") and shape.operands in ("f16", "bf16"):

@@ -35,7 +35,7 @@ def test_matrix_instructions_are_quicker_than_others() -> None:
             ),
             own,
         ).seconds
-        for cores in (True, False)
+        for cores in (tc.TensorCores.WARPS, tc.TensorCores.NONE)
     ]
     assert seconds[0] < seconds[1] / 3
 

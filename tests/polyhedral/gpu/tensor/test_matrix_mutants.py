@@ -60,8 +60,8 @@ def changed(tree: LoopTree, change: Change) -> LoopTree:
 def mistake(name: str, change: Change) -> Mistake:
     @contextmanager
     def made() -> Iterator[None]:
-        def wrong(*arguments: object) -> LoopTree:
-            return changed(matrix_instructions(*arguments), change)  # type: ignore[arg-type]
+        def wrong(*arguments: object, **more: object) -> LoopTree:
+            return changed(matrix_instructions(*arguments, **more), change)  # type: ignore[arg-type]
 
         with patch("tc.polyhedral.passes.matrix_instructions", wrong):
             yield

@@ -176,14 +176,14 @@ def test_other_options_go_with_matrix_instructions(options: tc.GpuOptions) -> No
 
 def test_no_matrix_instructions_are_used_where_they_are_not_wanted_or_missing() -> None:
     f, arrays = product("AB", "float16"), operands("AB", "float16", 64, 64, 64)
-    kernel = f.compile(*arrays, target="emulator", options=tc.GpuOptions(tensor_cores=False))
+    kernel = f.compile(*arrays, target="emulator", options=tc.GpuOptions(tensor_cores=tc.TensorCores.NONE))
     assert not multiplies(kernel)
     agree(f, arrays, kernel)
     few = operands("AB", "float16", 5, 64, 64)
     kernel = f.compile(*few, target="emulator")
     assert not multiplies(kernel)
     (said,) = (decision for decision in kernel.decisions if decision.option == "tensor_cores")
-    assert (said.asked, said.taken) == (True, False)
+    assert (said.asked, said.taken) == (tc.TensorCores.WARPGROUPS, tc.TensorCores.NONE)
     assert said.reason == "no warps run whole blocks of a product"
     assert "mma.sync" not in f.compile((64, 64), (64, 64), target="cuda:sm_75").source
 
