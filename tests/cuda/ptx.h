@@ -44,6 +44,8 @@ static void allow(uint64_t begin, uint64_t end) {
   allowed[allowed_count++].end = end;
 }
 static void allow_constants(void);
+static void note_write(uint64_t address, int bytes);
+static void forget_products(void);
 
 static void fail(const char *what, uint64_t where) {
   if (!*failure) snprintf(failure, sizeof failure, "%s at %#llx by thread %u %u %u of block %u %u %u", what,
@@ -100,6 +102,7 @@ static void wait_for_groups(int pending) {
   for (int n = 0; n < end; n += 1) {
     const copy *own = &self->copies[n];
     memcpy(in_shared(own->to, own->bytes), in_global(own->from, own->bytes), own->bytes);
+    note_write(own->to, own->bytes);
   }
   memmove(self->copies, self->copies + end, (self->count - end) * sizeof(copy));
   self->count -= end;
@@ -179,6 +182,16 @@ static int advance(int count) {
   return left != 0;
 }
 
+// By turns, a warp runs as far as it gets without others, or until its lanes exchange something.
+static void run_warp(int begin, int lanes, int backwards) {
+  do {
+    for (int turn = 0; turn < lanes; turn += 1) {
+      self = &threads[begin + (backwards ? lanes - 1 - turn : turn)];
+      if (self->state == RUNNING) swapcontext(&scheduler, &self->context);
+    }
+  } while (!backwards && exchanged(threads + begin, lanes));
+}
+
 static void run_block(int count, int backwards) {
   for (int n = 0; n < count; n += 1) {
     thread *own = &threads[n];
@@ -194,11 +207,9 @@ static void run_block(int count, int backwards) {
     makecontext(&own->context, thread_main, 0);
   }
   memset(shared_memory, 0xff, shared_bytes);
+  forget_products();
   do {
-    for (int turn = 0; turn < count; turn += 1) {
-      self = &threads[backwards ? count - 1 - turn : turn];
-      if (self->state == RUNNING) swapcontext(&scheduler, &self->context);
-    }
+    for (int begin = 0; begin < count; begin += WARP) run_warp(begin, count - begin < WARP ? count - begin : WARP, backwards);
   } while (advance(count));
 }
 

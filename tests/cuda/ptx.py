@@ -74,10 +74,10 @@ class _Module:
     functions: list[str] = field(default_factory=list)
 
     def source(self) -> str:
-        header = Path(__file__).with_name("ptx.h").read_text(encoding="utf-8")
+        headers = (Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("ptx.h", "ptx_groups.h"))
         places = " ".join(f"allow((uintptr_t){name}, (uintptr_t){name} + sizeof {name});" for name in self.constants)
         parts = [
-            header,
+            *headers,
             f"enum {{ SHARED_END = {self.memory.shared_end} }};",
             *self.constants.values(),
             f"static void allow_constants(void) {{ {places} }}",

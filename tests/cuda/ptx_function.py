@@ -39,14 +39,16 @@ class Memory:
 
     shared: dict[str, str] = field(default_factory=dict)
     shared_bytes: int = 0
+    alignment: int = 64
 
     @property
     def shared_end(self) -> int:
-        return -(-self.shared_bytes // 64) * 64
+        return -(-self.shared_bytes // self.alignment) * self.alignment
 
     def share(self, name: str, type: str, count: str | None, align: str | None) -> None:
         if count == "":
             self.shared[name] = "SHARED_END"
+            self.alignment = max(self.alignment, int(align or 1))
             return
         begin = -(-self.shared_bytes // int(align or 16)) * int(align or 16)
         self.shared[name] = str(begin)
@@ -142,6 +144,15 @@ class Function:
             value = f"bits_{type}({value})"
         return f"{c_name(operand)} = {value};"
 
+    def address(self, operand: str) -> str:
+        """Where a register is."""
+        return f"&{c_name(operand.strip())}"
+
+    def offset(self, operand: str) -> str:
+        """An address as a number."""
+        name, _, offset = operand.strip("[] ").replace(" ", "").partition("+")
+        return f"({self.get(name, 'u64')} + (int64_t){offset or 0})"
+
     def place(self, operand: str, space: str, bytes: int) -> str:
         """A pointer to so many bytes of memory."""
         name, _, offset = operand.strip("[] ").replace(" ", "").partition("+")
@@ -149,7 +160,7 @@ class Function:
             return f"({c_name(name)} + {offset or 0})"
         if space not in ("shared", "global", "local"):
             raise PtxError(f"{space} {operand}")
-        return f"in_{space}({self.get(name, 'u64')} + (int64_t){offset or 0}, {bytes})"
+        return f"in_{space}({self.offset(operand)}, {bytes})"
 
 
 def _as(type: str, own: str, value: str) -> str:

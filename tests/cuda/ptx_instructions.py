@@ -7,6 +7,7 @@ from collections.abc import Sequence as Items
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from tests.cuda.ptx_groups import WIDE, fence, group_instruction
 from tests.cuda.ptx_types import BYTES, C_TYPES, FLOATS
 
 if TYPE_CHECKING:
@@ -228,7 +229,8 @@ def _store(own: Function, modes: Items[str], operands: Items[str]) -> str:
     type, width = modes[-1], _width(modes)
     place = own.place(operands[0], _space(modes), BYTES[type] * width)
     values = ", ".join(own.get(source, type) for source in operands[1].strip("{}").split(","))
-    return f"const {C_TYPES[type]} values[{width}] = {{{values}}}; memcpy({place}, values, sizeof values);"
+    stored = f"const {C_TYPES[type]} values[{width}] = {{{values}}}; memcpy({place}, values, sizeof values);"
+    return f"{stored} note_write({own.offset(operands[0])}, sizeof values);" if _space(modes) == "shared" else stored
 
 
 def _update(own: Function, modes: Items[str], operands: Items[str]) -> str | None:
@@ -285,15 +287,12 @@ def _load_matrices(own: Function, modes: Items[str], operands: Items[str]) -> st
     return None
 
 
-_WIDE: Final = {"f16": "half_to_f32", "bf16": "bfloat_to_f32"}
-
-
 def _multiply_matrices(own: Function, modes: Items[str], operands: Items[str]) -> str | None:
     match modes:
         case ["sync", "aligned", "m16n8k16", "row", "col", "f32", left, right, "f32"] if (
-            left == right and left in _WIDE
+            left == right and left in WIDE
         ):
-            type, called = "f32", f"multiply(sums, left, right, {_WIDE[left]})"
+            type, called = "f32", f"multiply(sums, left, right, {WIDE[left]})"
         case ["sync", "aligned", "m16n8k32", "row", "col", "s32", "s8" | "u8" as left, "s8" | "u8" as right, "s32"]:
             type, called = "s32", f"multiply_bytes(sums, left, right, {int(left == 's8')}, {int(right == 's8')})"
         case _:
@@ -362,6 +361,8 @@ _OTHERS: Final[Mapping[str, _Make]] = MappingProxyType(
         "call": _call,
         "ldmatrix": _load_matrices,
         "mma": _multiply_matrices,
+        "wgmma": group_instruction,
+        "fence": lambda _own, modes, _operands: fence(modes),
         "bfi": _insert,
         "prmt": _permute,
         "dp4a": _dot_product,

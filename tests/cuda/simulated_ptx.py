@@ -197,6 +197,33 @@ def test_matrix_instructions_of_bytes_agree_with_the_oracle(left: str, right: st
     assert not GPU.failures
 
 
+GROUPED = tc.GpuOptions(tc.ScheduleOptions(tile=(64, 64, 64)), stages=2)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "tile", "type"),
+    every_row(
+        3,
+        [
+            ((70, 66, 128), (64, 64, 64), "bfloat16"),
+            ((70, 130, 64), (64, 128, 64), "float16"),
+            ((128, 256, 80), (128, 256, 64), "bfloat16"),
+            ((150, 64, 208), (128, 64, 64), "float16"),
+        ],
+    ),
+)
+def test_instructions_of_four_warps_agree_with_the_oracle(
+    sizes: tuple[int, int, int], tile: tuple[int, int, int], type: str
+) -> None:
+    f, arrays = product("AB'", type), operands("AB'", type, *sizes)
+    options = tc.GpuOptions(tc.ScheduleOptions(tile=tile))
+    kernel = f.compile(*arrays, target="cuda:sm_90a", options=options)
+    assert "wgmma.mma_async" in kernel.source
+    found: Any = f(*(tc.to_device(array) for array in arrays), target="cuda:sm_90a", options=options)
+    assert compare(f.oracle(*arrays)["C"], found.numpy()).ok
+    assert not GPU.failures
+
+
 MISTAKES = {
     "no barrier": (r"bar\.sync \t0;", ""),
     "copies are not awaited": (r"cp\.async\.wait_group \d", "cp.async.wait_group 9"),
@@ -207,6 +234,45 @@ MATRIX_MISTAKES = {
     "registers exchanged": (r"(mma[^;]*?\{%r\d+, *)(%r\d+), *(%r\d+)", r"\1\3, \2"),
     "copies are not awaited": MISTAKES["copies are not awaited"],
 }
+
+
+# All of a descriptor but where the matrix begins: 1,024 bytes from eight rows to the next, the swizzle of 128 bytes.
+DESCRIPTOR = 1 << 62 | (1024 >> 4) << 32 | 1 << 16
+GROUP_MISTAKES = {
+    "no fence of registers": (r"wgmma\.fence\.sync\.aligned;", ""),
+    "no fence of shared memory": (r"fence\.proxy\.async\.shared::cta;", ""),
+    "a fence before copies have arrived": (
+        r"(cp\.async\.commit_group;\s*cp\.async\.wait_group 0;)([^@]*?)(fence\.proxy\.async\.shared::cta;)",
+        r"\3\2\1",
+    ),
+    "products are not awaited": (r"wgmma\.wait_group\.sync\.aligned 0", "wgmma.wait_group.sync.aligned 1"),
+    "products are not committed": (r"wgmma\.commit_group\.sync\.aligned;", ""),
+    "registers exchanged": (r"(wgmma\.mma_async\S* *\{)(%f\d+), *(%f\d+)", r"\1\3, \2"),
+    "factors exchanged": (r"(wgmma\.mma_async[^}]*\}, *)(%rd\d+), *(%rd\d+)", r"\1\3, \2"),
+    "another stride": (str(DESCRIPTOR), str(DESCRIPTOR - (32 << 32))),
+    "no swizzle": (str(DESCRIPTOR), str(DESCRIPTOR - (1 << 62))),
+    "pieces do not change places": (r"xor\.b32( *\t*%r\d+), (%r\d+), %r\d+", r"mov.b32\1, \2"),
+    "no barrier": (r"bar\.sync \t0;", ""),
+    "copies are not awaited": (r"cp\.async\.wait_group 0", "cp.async.wait_group 9"),
+}
+
+
+@pytest.mark.parametrize("mistake", every(2, ["", *GROUP_MISTAKES]))
+def test_mistakes_in_instructions_of_four_warps_are_noticed(mistake: str) -> None:
+    """A kernel that touches what is under way fails, or computes something else."""
+    f, arrays = product("AB'", "float16"), operands("AB'", "float16", 64, 64, 256)
+    kernel = f.compile(*arrays, target="cuda:sm_90a", options=GROUPED)
+    if mistake:
+        pattern, instead = GROUP_MISTAKES[mistake]
+        changed, count = re.subn(pattern, instead, ptx_of(kernel.source, "sm_90a"))
+        assert count
+        GPU.translate(kernel.executable.binary.code, changed)
+    try:
+        found: Any = f(*(tc.to_device(array) for array in arrays), target="cuda:sm_90a", options=GROUPED)
+        right = compare(f.oracle(*arrays)["C"], found.numpy()).ok
+    except tc.DeviceError:
+        right = False
+    assert right == (not mistake)
 
 
 @pytest.mark.parametrize("mistake", ["", *MATRIX_MISTAKES])

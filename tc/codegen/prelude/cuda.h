@@ -250,7 +250,9 @@ static __forceinline__ void tc_multiply_u8_u8(int32_t *c0, int32_t *c1, int32_t 
 
 //= tc_swizzled
 // Where an element of a matrix lies: pieces of 16 bytes change places in rows of 128, piece p of row r with p ^ r % 8.
-static __forceinline__ int tc_swizzled(int offset, int size) { return offset ^ offset / (128 / size) % 8 * (16 / size); }
+static __forceinline__ int tc_swizzled(unsigned offset, unsigned size) {
+  return offset ^ offset / (128 / size) % 8 * (16 / size);
+}
 
 //= tc_fence
 // What this thread has written to shared memory is seen by matrix instructions that read it by themselves, behind the

@@ -37,10 +37,10 @@ def _text(n: int, type: str) -> str:
     sums = (f'"+f"({half}[{place}])' for pair in range(0, n // 4, 2) for half, place in _of_pair(pair))
     lines = [
         f"static __forceinline__ void {function(n, type)}(float *upper, float *lower, {_FACTORS}) {{",
-        '  asm volatile("{ .reg .pred add;  setp.ne.b32 add, 1, 0;\\n"',
+        '  asm volatile("{\\n.reg .pred add;\\nsetp.ne.b32 add, 1, 0;\\n"',
         f'               "wgmma.mma_async.sync.aligned.m64n{n}k16.f32.{type}.{type} {{"',
         *(f'               "{line} "' for line in registers),
-        f'               "}}, %{count}, %{count + 1}, add, 1, 1, 0, 0; }}"',
+        f'               "}}, %{count}, %{count + 1}, add, 1, 1, 0, 0;\\n}}"',
         *(f"               {line}" for line in wrap(": " + ", ".join(sums), _WIDTH, break_on_hyphens=False)),
         '               : "l"(left), "l"(right));',
         "}",
