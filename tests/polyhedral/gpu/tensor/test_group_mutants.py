@@ -126,7 +126,6 @@ SIDES: dict[str, Matrix] = {
     "half a stride": lambda own, _: replace(own, stride=own.stride // 2),
     "twice the stride": lambda own, _: replace(own, stride=2 * own.stride),
     "no stride": lambda own, _: replace(own, stride=0),
-    "the next step": moved(2, 1),
     "the next piece": moved(2, 8),
     "the next row": moved(1, 1),
     "eight rows further": moved(1, 8),
@@ -160,14 +159,15 @@ CHANGES: dict[str, Change] = {
         ),
     ),
     "factors exchanged": lambda node: replace(node, left=node.right, right=node.left),
-    "the other type": lambda node: replace(node, shape=replace(node.shape, operands="bf16")),
+    "the other type": lambda node: replace(
+        node,
+        shape=replace(node.shape, operands="bf16"),
+        left=replace(node.left, type="bf16"),
+        right=replace(node.right, type="bf16"),
+    ),
     "fewer columns": lambda node: replace(node, shape=replace(node.shape, n=64)),
     "rows taken for pairs": lambda node: replace(node, rows=node.pair, pair=node.rows),
-    "threads along x taken for those along y": lambda node: replace(
-        node, lanes=(node.lanes[1], node.lanes[0], node.lanes[2])
-    ),
     "the last chunk left out": lambda node: replace(node, nest=resized(node.nest, node.chunks, 1)),
-    "the last columns left out": lambda node: replace(node, nest=resized(node.nest, node.columns or "", 1)),
     "sums of two rows in one place": lambda node: replace(
         node, nest=with_sums(node.nest, lambda own: substituted(own, {node.rows: IndexLiteral(0)}))
     ),
@@ -184,20 +184,37 @@ CHANGES: dict[str, Change] = {
 }
 
 
+# What says something else of the same instructions.
+UNSEEN: dict[str, Change] = {
+    "threads along x taken for those along y": lambda node: replace(
+        node, lanes=(node.lanes[1], node.lanes[0], node.lanes[2])
+    ),
+    "the last columns left out": lambda node: replace(node, nest=resized(node.nest, node.columns or "", 1)),
+    "half a piece further": of_side("left", moved(2, 4)),
+    "the type of the first factor only": lambda node: replace(node, right=replace(node.right, type="bf16")),
+}
+
+
+@one_in(4)
+@pytest.mark.parametrize("name", UNSEEN)
+def test_what_is_not_as_it_is_said_is_refused(name: str) -> None:
+    assert judged(mistake(name, UNSEEN[name])).refused
+
+
 @one_in(4)
 @pytest.mark.parametrize("name", CHANGES)
 def test_mistakes_are_refused_and_seen(name: str) -> None:
-    check(mistake(name, CHANGES[name]))
+    assert judged(mistake(name, CHANGES[name])) == Verdict(refused=True, wrong=True)
 
 
 def test_a_missing_fence_is_refused_and_seen() -> None:
-    check(mistake("no fence", lambda node: node, fenced=False))
+    verdict = judged(mistake("no fence", lambda node: node, fenced=False))
+    assert verdict == Verdict(refused=True, wrong=True)
 
 
-def check(made: Mistake) -> None:
+def judged(made: Mistake) -> Verdict:
     a, b = operands("AB'", "float16", 128, 128, 128)
     first, second, term = LAYOUTS["AB'"]
     text = f"def f(float16{first}, float16{second}) -> (C) {{ C(m,n) +=! {term} }}"
     options = tc.GpuOptions(tc.ScheduleOptions(tile=(128, 128, 64)), stages=2, shared_memory=64 << 10)
-    verdict = judge(text, "f", Given({"A": a, "B": b}), options, made)
-    assert verdict == Verdict(refused=True, wrong=True)
+    return judge(text, "f", Given({"A": a, "B": b}), options, made)

@@ -1,4 +1,4 @@
-"""Products of halves by matrix instructions of four warps: on the emulator against the oracle, and as NVRTC has them."""
+"""Products by matrix instructions of four warps: on the emulator against the oracle, and as NVRTC compiles them."""
 
 from __future__ import annotations
 
