@@ -28,6 +28,7 @@ from tc.polyhedral.generate.obstacles import (
 )
 from tc.polyhedral.gpu.mapping.reread_rows import reread_bytes
 from tc.polyhedral.gpu.mapping.split_plan import Group, Plan, plan_split
+from tc.polyhedral.gpu.tensor.groups import has_groups, has_large_product
 from tc.polyhedral.schedule.counted import with_counts
 from tc.polyhedral.schedule.scan import Scanning
 from tc.polyhedral.schedule.scatter_plan import Owners, Sharers, plan_scatters
@@ -60,7 +61,8 @@ def first_attempt(specialization: Specialization, options: Options, machine: Mac
             products = any(factors_of_instructions(own.value) or byte_factors(own.value) for own in statements)
             matrices = options.tensor_cores is not TensorCores.NONE and bool(machine.matrix_shapes) and products
             decided = resolved(options, machine, matrices=matrices)
-            decisions = tuple(_with_rows(own, specialization, machine) for own in decided)
+            groups = has_groups(options, machine) and has_large_product(specialization, machine)
+            decisions = tuple(_with_room(own, specialization, machine, groups=groups) for own in decided)
         case _:
             decisions = ()
     taken = _taking(options, decisions)
@@ -71,10 +73,15 @@ def first_attempt(specialization: Specialization, options: Options, machine: Mac
 _BESIDE_ROWS: Final = 8 << 10
 
 
-def _with_rows(decision: Decision, specialization: Specialization, machine: GpuMachine) -> Decision:
-    """The decision; on shared memory, with room for a row that is read again where that takes a multiprocessor."""
+def _with_room(decision: Decision, specialization: Specialization, machine: GpuMachine, *, groups: bool) -> Decision:
+    """The decision; on shared memory, with room for a row that is read again where that takes a multiprocessor.
+
+    So has a tile of a product on which ``groups`` of warps work, one block at a time.
+    """
     if decision.option != "shared_memory":
         return decision
+    if groups:
+        return replace(decision, taken=machine.most_shared, reason="tiles of groups of four warps are large")
     row = reread_bytes(specialization)
     if not machine.block_shared < row + _BESIDE_ROWS <= machine.most_shared:
         return decision

@@ -33,6 +33,7 @@ from tc.polyhedral.gpu.promotion.promote_operands import promote_operands
 from tc.polyhedral.gpu.promotion.promote_private import promote_private
 from tc.polyhedral.gpu.promotion.promote_shared import SharedRoom, promote_shared
 from tc.polyhedral.gpu.promotion.promote_temporaries import Memory, promote_temporaries
+from tc.polyhedral.gpu.tensor.groups import has_groups
 from tc.polyhedral.gpu.tensor.instructions import matrix_instructions
 from tc.polyhedral.gpu.tensor.products import matrix_product
 from tc.polyhedral.gpu.tensor.warp_tiles import Asked, with_warp_tiles
@@ -218,11 +219,6 @@ def tiles_of(options: GpuOptions, scop: Scop, machine: GpuMachine) -> ChooseCuts
     if options.tensor_cores is TensorCores.NONE:
         return choose
     return with_warp_tiles(choose, scop, machine, Asked(sizes, options.block, has_groups(options, machine)))
-
-
-def has_groups(options: GpuOptions, machine: GpuMachine) -> bool:
-    """Whether four warps may multiply matrices together."""
-    return machine.warpgroups and options.tensor_cores is TensorCores.WARPGROUPS
 
 
 def _unroll_in_threads(tree: ScheduleTree, scop: Scop, options: GpuOptions, _machine: GpuMachine) -> State:
