@@ -258,22 +258,31 @@ def test_errors_of_products_are_those_of_pytorch(distribution: str, target: str)
 
 
 @pytest.mark.parametrize(
-    ("shapes", "sums", "lies", "resident"),
+    ("shapes", "tile", "block", "sums", "lies", "resident"),
     [
-        (((512, 1_000), (1_000, 512)), 8, "", 1),
-        (((2_048, 1_000), (1_000, 2_048)), 64, "total_private0_C", 2),
-        (((4_096, 8_192), (8_192, 4_096)), 64, "total_private0_C", 2),
+        (((512, 1_000), (1_000, 512)), None, None, 8, "", 1),
+        (((2_048, 1_000), (1_000, 2_048)), None, None, 64, "", 1),
+        (((2_048, 1_000), (1_000, 2_048)), (64, 128, 16), (16, 16), 32, "", 2),
+        (((2_048, 1_000), (1_000, 2_048)), (128, 256, 16), (32, 32), 32, "total_private0_C", 1),
+        (((4_096, 8_192), (8_192, 4_096)), None, None, 64, "grand_total_private0_C", 1),
     ],
 )
-def test_totals_leave_registers_to_partial_sums(
-    shapes: tuple[tuple[int, ...], ...], sums: int, lies: str, resident: int
+def test_totals_are_in_registers_where_there_is_room(
+    shapes: tuple[tuple[int, ...], ...],
+    tile: tuple[int, ...] | None,
+    block: tuple[int, ...] | None,
+    sums: int,
+    lies: str,
+    resident: int,
 ) -> None:
-    """Those of many sums are in memory; as many threads find room as without them."""
+    """A thread's own memory is written through to the second-level cache; those in float64 seldom grow."""
     text = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }"
-    source = tc.define(text).mm.compile(*shapes, target="cuda:sm_90").source
+    options = tc.GpuOptions(schedule=tc.ScheduleOptions(tile=tile), block=block)
+    source = tc.define(text).mm.compile(*shapes, target="cuda:sm_90", options=options).source
+    threads = 256 if block is None else block[0] * block[1]
     assert f"float total_private0_C[{sums}]" in source
-    assert f"__launch_bounds__(256, {resident})" in source
-    assert re.findall(r'asm volatile\("" :: "l"\((\w+)\) : "memory"\);', source) == ([lies] if lies else [])
+    assert f"__launch_bounds__({threads}, {resident})" in source
+    assert set(re.findall(r'asm volatile\("" :: "l"\((\w+)\) : "memory"\);', source)) == ({lies} if lies else set())
     assert ("double grand_total_private0_C" in source) == (shapes[0][1] > MOST * MOST)
 
 

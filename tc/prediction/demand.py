@@ -28,6 +28,9 @@ class Demand:
     Sectors have 32 bytes: ``near`` are read with no cache but what one iteration holds, ``far`` with one for a whole
     block, ``gathered`` those of ``far`` that data choose; ``copied`` are read by asynchronous copies, ``written``.
 
+    ``local_reads``, ``local_writes``: of 128 bytes that a warp has in memory of its threads' own, which is written
+    through to the second-level cache.
+
     Of one thread's path: how often it waits for memory (``global_waits``), for shared memory (``shared_waits``), at
     ``barriers``, for asynchronous copies (``copy_waits``, each shared by the copies that are under way), and how many
     operations wait for one another (``chain``).
@@ -57,6 +60,8 @@ class Demand:
     copied: float = 0.0
     written: float = 0.0
     atomics: float = 0.0
+    local_reads: float = 0.0
+    local_writes: float = 0.0
     global_waits: float = 0.0
     shared_waits: float = 0.0
     barriers: float = 0.0

@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 from tc.base.frozen import frozen
 from tc.base.grid import WARP
 from tc.prediction.counts import BlockKind, KernelCount
-from tc.prediction.demand import SECTOR, Demand
+from tc.prediction.demand import LINE, SECTOR, Demand
 from tc.prediction.prediction import KernelPrediction, KindPrediction, Limit, Prediction
 from tc.targets.devices import Device
 from tc.targets.multiprocessor import MULTIPROCESSORS
@@ -159,7 +159,7 @@ class _Model:
     def pipes(self, demand: Demand) -> Mapping[Limit, float]:
         """Clocks of a multiprocessor that each pipe takes for what is asked for."""
         device = self.device
-        lines = demand.global_lines + demand.shuffles
+        lines = demand.global_lines + demand.shuffles + demand.local_reads + demand.local_writes
         return MappingProxyType(
             {
                 Limit.FLOATS: demand.fma * WARP / device.floats,
@@ -222,7 +222,7 @@ class _Model:
         held = self.device.near_cache - self.resident * self.count.shared
         far = demand.far / max(1, self.count.blocks) if demand is self.count.demand else demand.far
         reads = demand.far if self.resident * far * SECTOR <= held else demand.near
-        return reads + demand.copied + demand.written
+        return reads + demand.copied + demand.written + LINE // SECTOR * demand.local_writes
 
     def _memory_bytes(self, total: Demand) -> float:
         """Bytes that memory moves: what is read or written at all, as far as no cache holds it from before."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Final, assert_never
 
@@ -32,6 +33,7 @@ from tc.codegen.text.names import loop_variable
 from tc.codegen.text.numerics import changes_in_lanes
 from tc.polyhedral.analysis.accumulate import Accumulation, accumulation, lane_of
 from tc.polyhedral.analysis.ranges import always_runs
+from tc.polyhedral.execution.thread_registers import ThreadRegisters
 from tc.polyhedral.ir.loops import (
     Allocation,
     Barrier,
@@ -189,17 +191,19 @@ class KernelPrinter:
         folds = folds_of_variables(self.context.dialect, loop, scope.accumulation)
         for fold in loop.folds:
             if fold.statement in inner.totals:
-                folds += self._array_totals(inner.totals[fold.statement]).fold(fold)
+                folds += self._array_totals(inner.totals[fold.statement], scope).fold(fold)
         printed = self.loop(loop, scope, self.tree(loop.body, inner) + folds)
         for total in own.values():
-            printed = self._array_totals(total).around(loop, printed)
+            printed = self._array_totals(total, scope).around(loop, printed)
         return printed if kept is None else declared(self.context, kept, scope) + printed
 
-    def _array_totals(self, total: Total) -> ArrayTotals:
+    def _array_totals(self, total: Total, scope: Scope) -> ArrayTotals:
         assert total.buffer is not None
         names = TotalNames(str(self.context.pointer(total.buffer)))
         span, scalar = self.context.layouts[total.buffer].span, total.buffer in self.context.scalars
-        return ArrayTotals(self.context.dialect, total, names, span, scalar)
+        grid, block = ((), ()) if scope.launch is None else (scope.launch.grid, scope.launch.block)
+        registers = ThreadRegisters(math.prod(block), math.prod(grid), self.context.program.multiprocessors)
+        return ArrayTotals(self.context.dialect, total, names, span, scalar, registers)
 
     def loop(self, loop: Loop, scope: Scope, body: Printed) -> Printed:
         """A loop around what was printed in ``scope.inside(loop)``."""

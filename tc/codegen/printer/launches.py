@@ -23,6 +23,7 @@ from tc.codegen.text.lines import braced
 from tc.codegen.text.names import loop_variable
 from tc.language.program.guards import guarded_reads
 from tc.polyhedral.analysis.ranges import Range, Ranges, range_of
+from tc.polyhedral.execution.thread_registers import ThreadRegisters
 from tc.polyhedral.generate.thread_orders import thread_order
 from tc.polyhedral.ir.loops import (
     Barrier,
@@ -43,13 +44,6 @@ from tc.polyhedral.ir.swizzle import SWIZZLED_ROWS
 from tc.polyhedral.ir.thread_order import Digit, ThreadOrder
 from tc.polyhedral.proof.printed.verify_thread_order import prove_thread_order
 
-# Registers of a multiprocessor, and what a thread takes of them beside its partial sums, where these are few.
-_REGISTERS: Final = 1 << 16
-_OTHER_REGISTERS: Final = 56
-# Threads of a warp in each part of a multiprocessor.
-_PARTS: Final = 128
-_FEW_SUMS: Final = 64
-_MOST_RESIDENT: Final = 16
 # In the emulator, blocks and threads run in another order at every launch.
 _ORDER: Final = (
     "static int64_t launches;",
@@ -94,7 +88,7 @@ def launch(printer: TreePrinter, tree: LoopTree, scope: Scope) -> Printed:
         own = _launch_team(kernel)
     else:
         own = _launch_threads(kernel)
-    return Printed(own.lines, replace(body.facts, private_bytes=0, partial_sums=0, names=NO_NAMES) | own.facts)
+    return Printed(own.lines, replace(body.facts, private_bytes=0, sums=0, names=NO_NAMES) | own.facts)
 
 
 @frozen
@@ -181,9 +175,9 @@ def _grid_kernel(kernel: _Kernel, words: GridWords, program: LoopProgram) -> Pri
             begin.append(line("const {} {} = {};", kernel.dialect.index, named(c.variable), value))
     begin.append(kernel.shared)
     x, y, z = grid.block
-    resident, most = program.resident, round(math.prod(grid.grid) / max(program.multiprocessors, 1))
+    registers = ThreadRegisters(grid.threads, math.prod(grid.grid), program.multiprocessors)
     versions, body = _in_versions(kernel)
-    resident = max(resident, min(_resident(kernel.body.facts.partial_sums, grid.threads), most))
+    resident = max(program.resident, registers.resident(kernel.body.facts.sums))
     header = words.kernel.format(threads=grid.threads, x=x, y=y, z=z, resident=resident)
     function = routine(kernel.label, captured, together((*begin, body)), replace(kernel.dialect, routine=header))
     return Printed((), Facts((together((*versions, function)),), grids=(grid,)))
@@ -240,19 +234,6 @@ def _sum(digits: tuple[Digit, ...], threads: int) -> str:
 def _step(iterator: Parameter, dialect: Dialect) -> Parameter:
     """What a launch gives for the iterator of a loop around it, whatever the type of indices is."""
     return replace(iterator, type=named(dialect.values[ScalarType.INT32]), name=f"{iterator.name}_step")
-
-
-def _resident(partial_sums: int, threads: int) -> int:
-    """Blocks that find room on a multiprocessor where threads have partial sums, whose totals are in memory.
-
-    Warps are divided among its parts, which have a part of the registers each.
-
-    Left alone, CUDA's compiler takes a few registers more for what seldom runs, and fewer blocks find room.
-    """
-    if not 0 < partial_sums <= _FEW_SUMS:
-        return 1
-    threads = -(-threads // _PARTS) * _PARTS
-    return min(max(1, _REGISTERS // (threads * (partial_sums + _OTHER_REGISTERS))), _MOST_RESIDENT)
 
 
 def _shared(context: Context, launched: Launch) -> Iterator[Printed]:

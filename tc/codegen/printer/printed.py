@@ -18,18 +18,18 @@ class Facts:
 
     ``functions``: those that they call, inner ones first; of their facts, only the names are theirs.
     ``scratch_bytes``: the scratch memory of every thread; ``private_bytes``: what buffers take of a thread's stack.
-    ``partial_sums``: those in registers of a thread whose totals are in memory.  ``exchanges``: places where lanes
-    exchange values.  ``grids``: the kernels among the functions, in the order in which they run;
-    ``steps``: of those that are launched several times.  ``aligned``: pointers to tensors, and the bytes to which these
-    are aligned in one version of the lines.  ``names``: those that the lines mention (see ``Fragment``); who prints a
-    line with ``line`` need not list them.  ``declared``: those that they declare for all that follows in the same
-    braces.
+    ``sums``: registers of a thread that many partial sums take, with those of their totals that are not in memory.
+    ``exchanges``: places where lanes exchange values.  ``grids``: the kernels among the functions, in the order in
+    which they run; ``steps``: of those that are launched several times.  ``aligned``: pointers to tensors, and the
+    bytes to which these are aligned in one version of the lines.  ``names``: those that the lines mention (see
+    ``Fragment``); who prints a line with ``line`` need not list them.  ``declared``: those that they declare for all
+    that follows in the same braces.
     """
 
     functions: tuple[Printed, ...] = ()
     scratch_bytes: int = 0
     private_bytes: int = 0
-    partial_sums: int = 0
+    sums: int = 0
     exchanges: int = 0
     grids: tuple[GridKernel, ...] = ()
     steps: tuple[Steps, ...] = ()
@@ -48,7 +48,7 @@ class Facts:
             (*self.functions, *other.functions),
             max(self.scratch_bytes, other.scratch_bytes),
             max(self.private_bytes, other.private_bytes),
-            max(self.partial_sums, other.partial_sums),
+            max(self.sums, other.sums),
             self.exchanges + other.exchanges,
             (*self.grids, *other.grids),
             (*self.steps, *(own.moved(len(self.grids)) for own in other.steps)),

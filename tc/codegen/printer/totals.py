@@ -9,11 +9,12 @@ from typing import Final
 
 from tc.base.frozen import frozen
 from tc.base.types import ScalarType
-from tc.codegen.printer.printed import NO_FACTS, Facts, Printed, line, together
+from tc.codegen.printer.printed import Facts, Printed, line, together
 from tc.codegen.text.dialect import Dialect
 from tc.codegen.text.fragment import Fragment, Precedence, element, filled, infix, named
 from tc.polyhedral.analysis.accumulate import Accumulation, accumulator_name
 from tc.polyhedral.execution.loop_execution import loop_paths
+from tc.polyhedral.execution.thread_registers import ThreadRegisters
 from tc.polyhedral.generate.serial_chains import MOST
 from tc.polyhedral.ir.loops import (
     Loop,
@@ -23,8 +24,6 @@ from tc.polyhedral.ir.totals import Fold, Total
 _ELEMENT: Final = named("element")
 LANE: Final = named("lane")
 ZERO: Final = Fragment("0.0f")
-# Totals that stay in registers, beside as many partial sums.
-_MOST_IN_REGISTERS: Final = 16
 # What a thread reads from its memory at once.
 _VECTOR_BYTES: Final = 16
 
@@ -167,6 +166,7 @@ class ArrayTotals:
     names: TotalNames
     span: int
     scalar: bool
+    registers: ThreadRegisters
 
     def around(self, loop: Loop, printed: Printed) -> Printed:
         """The loop between what begins the totals and what brings them back."""
@@ -181,27 +181,32 @@ class ArrayTotals:
             grand = self._element(names.grand)
             declared += self._declared(wide, names.grand)
             begin += self._each_in_memory(line("{} = 0.0;", grand))
-            end = self._each_in_memory(line("{} = {};", whole, infix("+", grand, whole))) + end
-        beside = Facts(partial_sums=self.span) if self._in_memory else NO_FACTS
-        return (declared + begin + printed + end).braced().with_facts(beside)
+            end = self._seldom(line("{} = {};", whole, infix("+", grand, whole))) + end
+        facts = Facts(sums=self.registers.kept(self.span))
+        return (declared + begin + printed + end).braced().with_facts(facts)
 
     def fold(self, fold: Fold) -> Printed:
         """What adds the partial sums to the totals, and begins them again."""
-        names, in_memory = self.names, self.dialect.in_memory
+        names = self.names
         part, whole = self._element(names.partial), self._element(names.total)
         added = self._each(line("{} += {};", whole, part) + line("{} = {};", part, ZERO))
-        if self._in_memory and in_memory is not None and not self.scalar:
-            added += line(in_memory, array=named(names.total))
+        if self._in_memory:
+            added += self._forced(names.total)
         if self.total.cascaded:
             grand = self._element(names.grand)
             grown = line("{} += {};", grand, whole) + line("{} = {};", whole, ZERO)
-            added += names.when_full(self._each_in_memory(grown))
+            added += names.when_full(self._seldom(grown))
         return names.now_and_then(fold, added)
 
     @property
     def _in_memory(self) -> bool:
         """Whether the totals leave registers to the partial sums."""
-        return self.total.cascaded or self.span > _MOST_IN_REGISTERS
+        return self.registers.totals_in_memory(self.span)
+
+    def _forced(self, name: str) -> Printed:
+        """What keeps an array in memory, where the compiler has to be told."""
+        words = self.dialect.in_memory
+        return Printed(()) if words is None or self.scalar else line(words, array=named(name))
 
     def _element(self, name: str) -> Fragment:
         return named(name) if self.scalar else element(name, _ELEMENT)
@@ -218,6 +223,12 @@ class ArrayTotals:
     def _each_in_memory(self, printed: Printed) -> Printed:
         """For all elements of arrays in memory, one after the other, which takes few registers."""
         return self._loop(printed, 1)
+
+    def _seldom(self, printed: Printed) -> Printed:
+        """For all elements of totals and of what these are added to, which is in memory in any case."""
+        if self._in_memory:
+            return self._each_in_memory(printed)
+        return self._each(printed) + self._forced(self.names.grand)
 
     def _loop(self, printed: Printed, unrolled: int) -> Printed:
         if self.scalar:

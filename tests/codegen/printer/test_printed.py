@@ -17,7 +17,7 @@ FIRST, SECOND = Printed(["f"]), Printed(["g"])
 
 def test_facts_of_lines_behind_each_other() -> None:
     first = Facts((FIRST,), scratch_bytes=64, private_bytes=128, exchanges=1, names=frozenset("a"))
-    second = Facts((SECOND,), scratch_bytes=192, partial_sums=8, exchanges=2, names=frozenset("b"))
+    second = Facts((SECOND,), scratch_bytes=192, sums=8, exchanges=2, names=frozenset("b"))
     both = Facts((FIRST, SECOND), 192, 128, 8, 3, names=frozenset("ab"))
     assert first | second == both
     one = Facts(grids=(GRID,), steps=(Steps(0, 0, 0, 3, 1),))

@@ -122,3 +122,16 @@ def test_iterations_that_are_alike() -> None:
     assert sum(count for _, count in runs) == 1000
     assert sum(count for number, count in runs if number < 3) == 3
     assert sum(count for number, count in runs if number == 999) == 1
+
+
+@pytest.mark.parametrize(("tile", "block", "in_memory"), [((64, 128), (16, 16), False), ((128, 256), (32, 32), True)])
+def test_totals_in_the_memory_of_threads(tile: tuple[int, int], block: tuple[int, int], in_memory: bool) -> None:
+    """32 warps of threads with 32 sums each have no registers for these and their totals."""
+    options = tc.GpuOptions(schedule=tc.ScheduleOptions(tile=(*tile, 16)), block=block, stages=1)
+    (kernel,) = counted(PRODUCT, (tile[0], 256), (256, tile[1]), options=options)
+    (kind,) = kernel.kinds
+    # Each total grows by four runs of 64 terms, and is added to what is left.
+    added = block[0] * block[1] * 5
+    assert kind.demand.multiply_adds == tile[0] * tile[1] * 256 / 32
+    assert kind.demand.fma == kind.demand.multiply_adds + added
+    assert kind.demand.local_reads == kind.demand.local_writes == (added if in_memory else 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Final, TypeAlias, assert_never
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from tc.base.frozen import frozen
 from tc.language.program.specialization import Layout
+from tc.polyhedral.execution.thread_registers import ThreadRegisters
 from tc.polyhedral.gpu.cost.accesses import Access, price
 from tc.polyhedral.gpu.cost.changes import Changes, changes
 from tc.polyhedral.gpu.cost.lane_values import Array, value_of
@@ -36,6 +37,7 @@ from tc.polyhedral.ir.loops import (
     Mma,
     Prefetch,
     StatementBody,
+    Total,
     variables,
 )
 
@@ -65,6 +67,7 @@ class BlockCounter:
     touching: Touching
     block: tuple[int, ...]
     thread: tuple[Array, ...]
+    registers: ThreadRegisters
     changing: dict[Loop, Changes] = field(default_factory=dict, compare=False, repr=False)
 
     def demand(self, nest: LoopTree, scope: Scope) -> Tally:
@@ -150,7 +153,8 @@ class BlockCounter:
         if trips <= 0:
             return NOTHING, ()
         scope = scope.begun(loop.iterator, variables(loop.lower))
-        scope = replace(scope, pieces=_is_of_pieces(loop))
+        own = {total.statement for total in _in_floats(loop)}
+        scope = replace(scope, pieces=_is_of_pieces(loop), totals=scope.totals | own)
         copies = copies_of(loop, trips, scope.values, scope.active.size)
         numbers = scope.numbers(copies) if copies > 1 else np.int64(0)
         rounds = -(-trips // copies)
@@ -165,9 +169,21 @@ class BlockCounter:
                 own = replace(own, values={**own.values, loop.iterator: value})
             return own.where(value <= upper)
 
-        if rounds == 1:
-            return self._tree(loop.body, inside(0))
-        return self._rounds(loop, rounds, inside, scope)
+        found, left = self._tree(loop.body, inside(0)) if rounds == 1 else self._rounds(loop, rounds, inside, scope)
+        return found + self._sums(loop, trips, scope), left
+
+    def _sums(self, loop: Loop, trips: int, scope: Scope) -> Tally:
+        """What adds the partial sums of arrays to totals in float32, in a loop and behind it."""
+        times = [(fold.statement, trips / fold.every) for fold in loop.folds if fold.statement in scope.totals]
+        times += [(total.statement, 1.0) for total in _in_floats(loop)]
+        found: Tally = NOTHING
+        for statement, often in times:
+            span = self.layouts[self.bodies[statement].target].span
+            each = span * often * scope.warps
+            found = found + tally(fma=each)
+            if self.registers.totals_in_memory(span):
+                found = found + tally(local_reads=each, local_writes=each)
+        return found
 
     def _rounds(self, loop: Loop, rounds: int, inside: Callable[[int], Scope], scope: Scope) -> Found:
         """A loop that stays one; what does not depend on it is read before, or written behind it."""
@@ -211,6 +227,11 @@ class BlockCounter:
             return float(own.sum())
         names = self.touching.mentioned(body.subscripts, arguments, scope)
         return math.prod(length for name, length in scope.axes if name not in names)
+
+
+def _in_floats(loop: Loop) -> Iterator[Total]:
+    """The totals of arrays that are in float32: those in float64 seldom grow, or are of few sums."""
+    return (total for total in loop.totals if total.buffer is not None and (total.cascaded or not total.wide))
 
 
 def _moves(access: Access, loop: Loop, *, waits: bool) -> bool:

@@ -17,6 +17,7 @@ from tc.language.program.program import Read, reads_in, walk
 from tc.polyhedral.analysis.ranges import Ranges, size_ranges
 from tc.polyhedral.execution.launch_sizes import LaunchSizes, launch_sizes
 from tc.polyhedral.execution.launches import launched_nests
+from tc.polyhedral.execution.thread_registers import ThreadRegisters
 from tc.polyhedral.generate.thread_orders import thread_order
 from tc.polyhedral.gpu.cost.changes import changes
 from tc.polyhedral.gpu.cost.count_block import BlockCounter
@@ -133,11 +134,13 @@ class _NestCounter:
         begin = _BEGIN * scope.warps
         grid = self.sizes.grid or (1,)
         nest, loops = _inside_blocks(self.nest)
+        registers = ThreadRegisters(len(coordinates[0]), math.prod(grid), program.multiprocessors)
         decided = changes(nest, frozenset(loop.iterator for loop in loops))
         along = tuple(bool(changes(nest, frozenset({loop.iterator})).decisions) for loop in loops)
 
         def count(block: tuple[int, ...]) -> Tally:
-            return begin + BlockCounter(bodies, layouts, touching, block, coordinates).demand(self.nest, scope)
+            counter = BlockCounter(bodies, layouts, touching, block, coordinates, registers)
+            return begin + counter.demand(self.nest, scope)
 
         def signature(block: tuple[int, ...]) -> object:
             own = {loop.iterator: np.array([place]) for loop, place in zip(loops, block, strict=False)}
