@@ -12,6 +12,7 @@ from dataclasses import replace
 from tests.fuzz.describe import describe
 from tests.fuzz.execute import HUNG, Outcome, Verdict
 from tests.fuzz.generate import generate
+from tests.fuzz.matrix_programs import generate_matrix_program
 from tests.fuzz.recipe import Recipe
 from tests.fuzz.shrink import shrink
 from tests.fuzz.workers import elsewhere, run
@@ -39,6 +40,7 @@ def main() -> int:
     names = [sanitizer.value for sanitizer in Sanitizer]
     parser.add_argument("--sanitizer", choices=names, help="what watches all programs (default: by turns)")
     parser.add_argument("--target", help="of all programs (default: at random)")
+    parser.add_argument("--matrices", action="store_true", help="products of halves and bytes, on the emulator")
     parser.add_argument("--only", type=int, metavar="NUMBER", help="run one program, show and shrink it")
     parser.add_argument("--refused", action="store_true", help="show what was refused, and why")
     options = parser.parse_args()
@@ -49,6 +51,8 @@ def main() -> int:
 
 
 def _recipe(options: argparse.Namespace, number: int, sanitizers: tuple[Sanitizer, ...]) -> Recipe:
+    if options.matrices:
+        return generate_matrix_program(options.seed, number, options.target)
     recipe = generate(options.seed, number, options.target)
     sanitizer = sanitizers[number // _BLOCK % len(sanitizers)]
     if recipe.target == "emulator" and sanitizer is Sanitizer.THREAD:

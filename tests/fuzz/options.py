@@ -52,14 +52,15 @@ def draw_options(source: Source, target: str, *, scatters: bool = False) -> Opti
 
 def _drawn(source: Source, target: str) -> Options:
     if target in ("emulator", "opencl"):
-        drawn = tc.GpuOptions() if source.chance(0.3) else _gpu_options(source)
+        drawn = tc.GpuOptions() if source.chance(0.3) else draw_gpu_options(source)
         return (
             drawn if target == "emulator" else replace(drawn, min_blocks_per_multiprocessor=1, shuffles=None)
         )  # OpenCL has neither
     return tc.CpuOptions() if source.chance(0.3) else _cpu_options(source)
 
 
-def _gpu_options(source: Source) -> tc.GpuOptions:
+def draw_gpu_options(source: Source) -> tc.GpuOptions:
+    """Every option of GPUs at random."""
     tile = source.choice([None, (), tuple(source.choice(_TILES) for _ in range(source.randint(1, 4)))])
     # Threads have points of a tile to work on; x is the innermost loop, where that is one of so many.
     counted = [size for size in reversed(tile or ()) if size][:3]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -44,10 +45,14 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether the proof refuses the mutant, and whether the emulator stops it or computes something else."""
+    """Whether the proof refuses the mutant, and whether the emulator stops it or computes something else.
+
+    ``seconds``: of this process, in proofs.
+    """
 
     refused: bool
     wrong: bool
+    seconds: float = field(default=0.0, compare=False)
 
 
 def judge(
@@ -65,14 +70,18 @@ def judge(
     it if all is right with the first; a minimum, say, seldom comes from the one lane that is left out.
     """
     refusals: list[tc.VerificationError] = []
+    seconds: list[float] = []
 
     def noted(prove: Callable[..., object]) -> Callable[..., object]:
         def proven(*arguments: object, **named: object) -> object:
+            begun = time.thread_time()
             try:
                 return prove(*arguments, **named)
             except tc.VerificationError as refusal:
                 refusals.append(refusal)
                 return Proof(0, 0, 0, 0)
+            finally:
+                seconds.append(time.thread_time() - begun)
 
         return proven
 
@@ -84,7 +93,7 @@ def judge(
         comprehension = tc.define(text)[definition]
         kernel = comprehension.compile(*given.inputs.values(), target="emulator", options=options)
     wrong = any(not is_right(comprehension, kernel, drawn, without) for drawn in chain((given,), others))
-    return Verdict(bool(refusals), wrong)
+    return Verdict(bool(refusals), wrong, sum(seconds))
 
 
 def is_right(comprehension: tc.Comprehension, kernel: Kernel, given: Given, same_as: Kernel | None = None) -> bool:

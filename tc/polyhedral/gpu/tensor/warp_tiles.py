@@ -180,7 +180,7 @@ def _tile(
     extents = product.extent(product.rows), product.extent(product.columns)
 
     def fitting(tiles: list[WarpTile]) -> list[WarpTile]:
-        whole = (tile for tile in tiles if tile.rows and tile.fits(product.shape.m, product.shape.n))
+        whole = (tile for tile in tiles if tile.rows and tile.columns and tile.fits(product.shape.m, product.shape.n))
         return [tile for tile in whole if tile.rows <= extents[0] and tile.columns <= extents[1]]
 
     others = 1
