@@ -6,7 +6,7 @@ import pytest
 
 import tc
 from tc.polyhedral.gpu.cost.count_kernels import count_kernels
-from tc.prediction.machine_code import Instruction, hot_loop, instructions, loops, section
+from tc.prediction.machine_code import Instruction, hot_loop, hottest, instructions, loops, section
 from tc.prediction.prediction import Limit
 from tests.translated import translated
 
@@ -52,6 +52,18 @@ def test_a_loop_takes_its_shortest_way() -> None:
     assert (found.multiply_adds, found.shared_reads) == (1, 1)
     assert found.clocks == 1 + 5 + 4 + 6
     assert str(found) == "6 instructions, 17% multiply-adds, 1 shared reads, at least 16 clocks of a warp"
+
+
+def test_of_two_versions_of_a_loop_the_one_with_fewer_instructions_is_hot() -> None:
+    """The other one copies element by element."""
+    copies = (word(OTHER, 1),) * 6
+    slow = (*LOOP[:2], *copies, word(FFMA, 4), word(BRANCH, 6, distance=-len(copies) - 3, predicate=1))
+    idle = (word(OTHER, 1), *copies, *copies, word(BRANCH, 6, distance=-2 * len(copies) - 1, predicate=1))
+    found = loops(instructions(b"".join((*slow, *LOOP[:7], *idle, *LOOP[7:])), "sm_90"))
+    assert [own.instructions for own in found] == [9, 6, 13]
+    assert hottest(found) is found[1]
+    assert hottest((found[0], found[2])) is found[0]
+    assert hottest(()) is None
 
 
 @pytest.mark.parametrize("code", [b"", b"MZ", b"\x7fELF\x01" + bytes(64)])
