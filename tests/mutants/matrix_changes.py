@@ -21,6 +21,8 @@ from tc.polyhedral.ir.loops import (
     Guard,
     IndexExpression,
     IndexLiteral,
+    IndexOperation,
+    IndexOperator,
     IndexVariable,
     Instance,
     Lay,
@@ -41,12 +43,16 @@ _QUADS, _GROUP = 4, 8
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A node, the so manyth of a kernel, in blocks of so many threads along y; ``sums``: arguments that place these."""
+    """A node, the so manyth of a kernel, in blocks of so many threads along y.
+
+    ``sums``: the arguments that place these.  ``steps``: how many its sums have at most.
+    """
 
     number: int
     node: Mma
     along_y: int
     sums: frozenset[int]
+    steps: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +78,9 @@ class Changed:
             if new.lay not in (old.lay, Lay.APART):
                 return None
             blocks = _blocks(before)[old is before.left]
-            if any(_held(old, at) != _held(new, at) for at in _every(before, self.place, blocks, registers)):
+            every = list(_every(before, self.place, blocks, registers))
+            assert every
+            if any(_held(old, at) != _held(new, at) for at in every):
                 return None
         return "every lane holds the same, however it is loaded"
 
@@ -97,6 +105,9 @@ def _every(node: Mma, place: Place, blocks: int, registers: int) -> Iterator[dic
     ranges = (range(_QUADS), range(place.along_y), range(blocks), range(registers), range(node.shape.elements))
     for around in (0, 1, 2):
         for x, y, block, register, element in itertools.product(*ranges):
+            part = _QUADS * (register * 2 // registers) + x
+            if node.shape.elements * part + element >= place.steps:
+                continue  # it is taken for 0
             held = {node.lanes[0]: x, node.lanes[1]: y, BLOCK: block, REGISTER: register, ELEMENT: element}
             yield {**dict.fromkeys(used, around), **held}
 
@@ -110,32 +121,58 @@ def _held(fragment: Fragment, at: Mapping[str, int]) -> tuple[str, tuple[int, ..
 
 def places(root: LoopTree, scop: Scop) -> list[Place]:
     """The nodes of a tree, in order."""
-    found: list[tuple[Mma, int]] = []
+    found: list[Place] = []
 
-    def visit(tree: LoopTree, threads: tuple[int, ...]) -> None:
+    def visit(tree: LoopTree, around: tuple[Loop | Guard, ...]) -> None:
         match tree:
             case Mma():
-                found.append((tree, threads[-2]))
-            case Loop(upper=IndexLiteral(last), kind=LoopKind.THREAD):
-                visit(tree.body, (*threads, last + 1))
-            case Loop() | Allocation():
-                visit(tree.body, threads)
+                threads = [own for own in around if isinstance(own, Loop) and own.kind is LoopKind.THREAD]
+                assert isinstance(threads[-2].upper, IndexLiteral)
+                sums, along_y = _arguments_of_sums(tree, scop), threads[-2].upper.value + 1
+                found.append(Place(len(found), tree, along_y, sums, _most_steps(tree, around)))
+            case Loop():
+                visit(tree.body, (*around, tree))
+            case Allocation():
+                visit(tree.body, around)
             case Block(children):
                 for child in children:
-                    visit(child, threads)
-            case Guard(_, then, otherwise):
-                visit(then, threads)
+                    visit(child, around)
+            case Guard(condition, then, otherwise):
+                visit(then, (*around, tree))
                 if otherwise is not None:
-                    visit(otherwise, threads)
+                    fails = IndexOperation(IndexOperator.EQUAL, (condition, IndexLiteral(0)))
+                    visit(otherwise, (*around, Guard(fails, otherwise, None)))
             case Leaf():
                 pass
             case _:
                 assert_never(tree)
 
     visit(root, ())
-    return [
-        Place(number, node, along_y, _arguments_of_sums(node, scop)) for number, (node, along_y) in enumerate(found)
-    ]
+    return found
+
+
+def _most_steps(node: Mma, around: tuple[Loop | Guard, ...]) -> int:
+    """The greatest limit in any iteration of the loops that it depends on."""
+    if node.limit is None:
+        return node.shape.k
+    asked, limits = variables(node.limit), []
+
+    def visit(rest: tuple[Loop | Guard, ...], values: Mapping[str, int]) -> None:
+        match rest:
+            case ():
+                assert node.limit is not None
+                limits.append(index(node.limit, values))
+            case (Guard(condition=condition), *others):
+                if not variables(condition) <= values.keys() or index(condition, values):
+                    visit(tuple(others), values)
+            case (Loop() as loop, *others) if loop.iterator in asked:
+                for value in range(index(loop.lower, values), index(loop.upper, values) + 1, loop.step):
+                    visit(tuple(others), {**values, loop.iterator: value})
+            case (_, *others):
+                visit(tuple(others), values)
+
+    visit(around, {})
+    return min(max(limits), node.shape.k)
 
 
 def _arguments_of_sums(node: Mma, scop: Scop) -> frozenset[int]:
@@ -290,10 +327,10 @@ def _other_sign(own: Fragment) -> Fragment:
 
 def _of_ranges(node: Mma) -> Iterator[_Whole]:
     for iterator, count in _counts(node.nest):
-        if not count:
+        # Others are what one instruction does, and are not printed.
+        if not count or iterator not in (node.rows, node.columns):
             continue
-        by = 2 if iterator == node.rows else 1
-        role = next(role for role in ("rows", "pair", "steps", "columns") if getattr(node, role) == iterator)
+        by, role = (2, "rows") if iterator == node.rows else (1, "columns")
         for step, how in ((-by, "fewer"), (by, "more")):
             yield f"{how} {role}", partial(replace, nest=_resized(node.nest, iterator, step))
     if node.limit is not None:

@@ -20,6 +20,7 @@ from tc.polyhedral.ir.scop import Scop
 from tests.mutants.judge import Given, Verdict, judge, mistakes
 from tests.mutants.matrix_changes import Changed, changes, places, with_change
 from tests.mutants.mistakes import Mistake
+from tests.mutants.shared_mistakes import shared_mistakes
 
 _TYPES = {"bfloat16": np.dtype(ml_dtypes.bfloat16)}
 # A warp has several blocks of rows and of columns.
@@ -154,17 +155,19 @@ def mutants(kernel: str) -> tuple[Mutant, ...]:
     """All of one kernel: in its matrix instructions, its copies, their stages, its barriers."""
     own = KERNELS[kernel]
     found: list[Changed] = []
+    shared: list[Mistake] = []
 
     def looked_at(root: LoopTree, scop: Scop, shapes: tuple[MatrixShape, ...], *, groups: bool) -> LoopTree:
         changed = matrix_instructions(root, scop, shapes, groups=groups)
         found[:] = [change for place in places(changed, scop) for change in changes(place)]
+        shared[:] = shared_mistakes(scop)
         return changed
 
     with patch("tc.polyhedral.passes.matrix_instructions", looked_at):
         others = mistakes(own.text, "f", own.given, own.options)
     return (
         *(Mutant(kernel, _made(change), change.equivalent) for change in found),
-        *(Mutant(kernel, mistake) for mistake in others),
+        *(Mutant(kernel, mistake) for mistake in (*others, *shared)),
     )
 
 

@@ -16,7 +16,8 @@ static int64_t tc_in_order(int64_t turn, int64_t count, int64_t order) {
 //= tc_team tc_barrier tc_run_team tc_copy_later tc_arrive tc_exchange tc_give tc_given_by
 // The blocks of a grid one after the other, the threads of a block as coroutines that take turns at barriers.  Memory
 // that they share begins as not-a-number and -1, or as very large numbers.  That and the order of the threads change from
-// block to block.  Threads of a warp also take turns where they exchange values, for which other warps do not wait.
+// block to block.  Threads of a warp also take turns where they exchange values: other warps do not wait for that, and a
+// warp goes on to the next barrier before another one begins.
 #include <stdlib.h>
 #include <string.h>
 #include <ucontext.h>
@@ -132,9 +133,14 @@ static int tc_run_block(tc_team *team, char *stacks, int64_t stack_bytes, int64_
     makecontext(context, (void (*)(void))tc_enter_thread, 2, (unsigned)address, (unsigned)(address >> 16 >> 16));
   }
   for (int64_t turn = order;; turn += 1) {
+    int64_t warp = -1;
+    for (int64_t step = 0; step < count && warp < 0; step += 1) {
+      int64_t number = tc_in_order(step, count, order);
+      if (team->given[number].ready) warp = number / TC_WARP;
+    }
     for (int64_t step = 0; step < count; step += 1) {
       int64_t number = tc_in_order(step, count, turn);
-      if (!team->given[number].ready) continue;
+      if (number / TC_WARP != warp || !team->given[number].ready) continue;
       team->given[number].ready = 0;
       team->current = number;
       team->thread[0] = number % team->size[0];
@@ -142,12 +148,12 @@ static int tc_run_block(tc_team *team, char *stacks, int64_t stack_bytes, int64_
       team->thread[2] = number / team->size[0] / team->size[1];
       swapcontext(&team->caller, &team->contexts[number]);
     }
-    int exchanged = 0;
+    int ready = 0;
     for (int64_t number = 0; number < count; number += 1) {
-      if (team->waits[number] != team->waits[number / TC_WARP * TC_WARP]) return TC_DIVERGED;
-      exchanged |= team->given[number].ready;
+      if (number / TC_WARP == warp && team->waits[number] != team->waits[warp * TC_WARP]) return TC_DIVERGED;
+      ready |= team->given[number].ready;
     }
-    if (exchanged) continue;
+    if (ready) continue;
     for (int64_t number = 0; number < count; number += 1) {
       if (team->waits[number] != team->waits[0]) return TC_DIVERGED;
       team->given[number].ready = 1;
@@ -264,6 +270,52 @@ static float tc_wide_bfloat16(uint16_t x) { return tc_float32_from_bfloat16(x); 
 static void tc_multiply_bfloat16(tc_team *team, int number, float *c0, float *c1, float *c2, float *c3, const uint32_t *left,
                                  const uint32_t *right) {
   tc_multiply(team, number, (float *const[]){c0, c1, c2, c3}, left, right, tc_wide_bfloat16);
+}
+
+//= tc_bits_of_float32
+static inline uint32_t tc_bits_of_float32(float x) {
+  const union { float f; uint32_t u; } own = {.f = x};
+  return own.u;
+}
+
+//= tc_multiply_words < tc_team tc_give tc_given_by tc_sum_of_products
+// Adds the product of a 16 x 8 and an 8 x 8 matrix of float32 numbers, rounded to 11 bits (PTX ISA: mma.m16n8k8,
+// cvt.rna.tf32.f32).  In three parts, they are sums of two such numbers, and the product of both rests is left out.
+static float tc_tf32(float x) {
+  union { float f; uint32_t u; } own = {.f = x};
+  if (isfinite(x)) own.u = (own.u + 0x1000) & ~0x1fffu;
+  return own.f;
+}
+static void tc_multiply_words(tc_team *team, int number, float *const *sums, const uint32_t *left, const uint32_t *right,
+                              int parts) {
+  const uint32_t own[6] = {left[0], left[1], left[2], left[3], right[0], right[1]};
+  const int64_t lane = team->current % TC_WARP, first = team->current - lane, turn = tc_give(team, number, own, sizeof own);
+  for (int part = 3 - parts; part < 3; part += 1) {
+    for (int n = 0; n < 4; n += 1) {
+      const int64_t row = lane / 4 + n / 2 * 8, column = 2 * (lane % 4) + n % 2;
+      float terms[9] = {*sums[n]};
+      for (int64_t k = 0; k < 8; k += 1) {
+        const uint32_t *of_row = tc_given_by(team, first + 4 * (row % 8) + k % 4, turn);
+        const uint32_t *of_column = tc_given_by(team, first + 4 * column + k % 4, turn);
+        const union { uint32_t u; float f; } a = {of_row[row / 8 + k / 4 * 2]}, b = {of_column[4 + k / 4]};
+        const float x = tc_tf32(a.f), y = tc_tf32(b.f);
+        terms[k + 1] = (part == 0 ? tc_tf32(a.f - x) : x) * (part == 1 ? tc_tf32(b.f - y) : y);
+      }
+      *sums[n] = tc_sum_of_products(terms, 9);
+    }
+  }
+}
+
+//= tc_multiply_tf32 < tc_multiply_words
+static void tc_multiply_tf32(tc_team *team, int number, float *c0, float *c1, float *c2, float *c3, const uint32_t *left,
+                             const uint32_t *right) {
+  tc_multiply_words(team, number, (float *const[]){c0, c1, c2, c3}, left, right, 1);
+}
+
+//= tc_multiply_3xtf32 < tc_multiply_words
+static void tc_multiply_3xtf32(tc_team *team, int number, float *c0, float *c1, float *c2, float *c3, const uint32_t *left,
+                               const uint32_t *right) {
+  tc_multiply_words(team, number, (float *const[]){c0, c1, c2, c3}, left, right, 3);
 }
 
 //= tc_multiply_bytes < tc_team tc_give tc_given_by
