@@ -197,44 +197,49 @@ TC_HALVES(float16, 16, TC_FLOAT16S(16,
 //= tc_add_float32x* tc_put_wide_* tc_add_wide_* tc_sum_wide_* < tc_float32x* tc_float64x*
 // Totals beside vectors: as many places in memory, of float32 or of float64, which has vectors of `part` lanes: GCC
 // converts longer ones lane by lane.  The sum of both is rounded once.
-#define TC_TOTALS(count, part)                                                                                        \
+#define TC_PUT_PART(i, part)                                                                                          \
+  tc_store_float64x##part(total + part * i, __builtin_convertvector(own.parts[i], tc_float64x##part));
+#define TC_ADD_PART(i, part)                                                                                          \
+  tc_store_float64x##part(total + part * i, tc_load_float64x##part(total + part * i) +                                \
+                                                __builtin_convertvector(own.parts[i], tc_float64x##part));
+#define TC_SUM_PART(i, part)                                                                                          \
+  own.parts[i] = __builtin_convertvector(                                                                             \
+      tc_load_float64x##part(total + part * i) + __builtin_convertvector(own.parts[i], tc_float64x##part),            \
+      tc_float32x##part);
+#define TC_IN_1(what, part) what(0, part)
+#define TC_IN_2(what, part) what(0, part) what(1, part)
+#define TC_TOTALS(count, part, parts_of)                                                                              \
   typedef union {                                                                                                     \
     tc_float32x##count whole;                                                                                         \
-    tc_float32x##part parts[count / part];                                                                            \
+    tc_float32x##part parts[parts_of];                                                                                \
   } tc_parts_of_##count;                                                                                              \
   static inline void tc_add_float32x##count(float *total, tc_float32x##count v) {                                     \
     tc_store_float32x##count(total, tc_load_float32x##count(total) + v);                                              \
   }                                                                                                                   \
   static inline void tc_put_wide_float32x##count(double *total, tc_float32x##count v) {                               \
     const tc_parts_of_##count own = {v};                                                                              \
-    for (int i = 0; i < count / part; i++)                                                                            \
-      tc_store_float64x##part(total + part * i, __builtin_convertvector(own.parts[i], tc_float64x##part));            \
+    TC_IN_##parts_of(TC_PUT_PART, part)                                                                               \
   }                                                                                                                   \
   static inline void tc_add_wide_float32x##count(double *total, tc_float32x##count v) {                               \
     const tc_parts_of_##count own = {v};                                                                              \
-    for (int i = 0; i < count / part; i++)                                                                            \
-      tc_store_float64x##part(total + part * i, tc_load_float64x##part(total + part * i) +                            \
-                                                    __builtin_convertvector(own.parts[i], tc_float64x##part));        \
+    TC_IN_##parts_of(TC_ADD_PART, part)                                                                               \
   }                                                                                                                   \
   static inline tc_float32x##count tc_sum_wide_float32x##count(const double *total, tc_float32x##count v) {           \
     tc_parts_of_##count own = {v};                                                                                    \
-    for (int i = 0; i < count / part; i++)                                                                            \
-      own.parts[i] = __builtin_convertvector(tc_load_float64x##part(total + part * i) +                               \
-                                                 __builtin_convertvector(own.parts[i], tc_float64x##part),            \
-                                             tc_float32x##part);                                                      \
+    TC_IN_##parts_of(TC_SUM_PART, part)                                                                               \
     return own.whole;                                                                                                 \
   }
-TC_TOTALS(2, 2)
+TC_TOTALS(2, 2, 1)
 #ifdef __AVX__
-TC_TOTALS(4, 4)
+TC_TOTALS(4, 4, 1)
 #else
-TC_TOTALS(4, 2)
+TC_TOTALS(4, 2, 2)
 #endif
 #ifdef __AVX512F__
-TC_TOTALS(8, 8)
-TC_TOTALS(16, 8)
+TC_TOTALS(8, 8, 1)
+TC_TOTALS(16, 8, 2)
 #elif defined(__AVX__)
-TC_TOTALS(8, 4)
+TC_TOTALS(8, 4, 2)
 #endif
 
 //= tc_lanes_* < tc_float32x* tc_float64x*
@@ -462,7 +467,8 @@ TC_SPREAD(int32, int32_t, 16) TC_LOWER(int32, 16, 8) TC_LOWER(int32, 16, 4) TC_L
 #define TC_COLUMN(name, V, i) tc_store_##name##x##V(to + i * to_step, r##i);
 #define TC_PLACES(type) const type *restrict from, int64_t from_step, type *restrict to, int64_t to_step
 #define TC_INDEX(name, integer, V) typedef integer tc_index_##name##x##V __attribute__((vector_size(V * sizeof(integer))));
-// Squares of V rows and V columns; `smaller` turns what is left beside and below them.
+// Squares of V rows and V columns; `smaller` turns what is left beside and below them.  Where nothing is, compilers see it
+// before they make code of what turns it.
 #define TC_TRANSPOSE(name, type, V, smaller)                                                                          \
   static __attribute__((noinline, unused)) void tc_square_##name##x##V(TC_PLACES(type)) {                             \
     TC_EACH_##V(TC_ROW, name, V)                                                                                      \
@@ -470,12 +476,12 @@ TC_SPREAD(int32, int32_t, 16) TC_LOWER(int32, 16, 8) TC_LOWER(int32, 16, 4) TC_L
     TC_EACH_##V(TC_COLUMN, name, V)                                                                                   \
   }                                                                                                                   \
   static inline void tc_transpose_##name##x##V(TC_PLACES(type), int64_t rows, int64_t columns) {                      \
-    for (; rows >= V; rows -= V, from += V * from_step, to += V) {                                                    \
-      int64_t c = 0;                                                                                                  \
-      for (; columns - c >= V; c += V) tc_square_##name##x##V(from + c, from_step, to + c * to_step, to_step);        \
-      if (c < columns) smaller(from + c, from_step, to + c * to_step, to_step, V, columns - c);                       \
+    const int64_t below = rows % V, beside = columns % V, whole = columns - beside;                                   \
+    for (int64_t r = V; r <= rows; r += V, from += V * from_step, to += V) {                                          \
+      for (int64_t c = 0; c < whole; c += V) tc_square_##name##x##V(from + c, from_step, to + c * to_step, to_step);  \
+      if (beside > 0) smaller(from + whole, from_step, to + whole * to_step, to_step, V, beside);                     \
     }                                                                                                                 \
-    if (rows > 0) smaller(from, from_step, to, to_step, rows, columns);                                               \
+    if (below > 0) smaller(from, from_step, to, to_step, below, columns);                                             \
   }
 // Squares of which only some rows or columns are there: a strip along the columns, or fewer columns than rows.
 #define TC_PART_ROW(name, V, i) \

@@ -80,7 +80,8 @@ class Scope:
     buffers, by the statement that adds to them.  ``placed``: statements of which is known where they write.
     ``pieces``: elements that a thread has in arrays.  ``kept``: the offsets of copies that the loop over tiles keeps;
     ``copying``: the unrolled loops inside of it.
-    ``functions``, ``exchanges``: how many of them were printed before.
+    ``functions``, ``exchanges``: how many of them were printed before.  ``buffers``: those that are declared around the
+    node.
     """
 
     variables: Mapping[str, Fragment]
@@ -101,6 +102,7 @@ class Scope:
     pieces: Pieces | None = None
     kept: KeptOffsets | None = None
     copying: tuple[Loop, ...] = ()
+    buffers: tuple[Parameter, ...] = ()
     _bodies: _Bodies = field(default_factory=_Bodies, compare=False, repr=False)
 
     def inside(self, loop: Loop) -> Scope:

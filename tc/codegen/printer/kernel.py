@@ -1,4 +1,4 @@
-"""Prints the loops of a kernel: statements, loops with their pragmas, and outlined parallel loops."""
+"""Prints the loops of a kernel: statements, loops with their pragmas, and outlined loops: parallel and long ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,16 @@ from tc.codegen.printer.matrices import matrix_instructions
 from tc.codegen.printer.printed import ELSE, Facts, Printed, line
 from tc.codegen.printer.range_bounds import range_bounds
 from tc.codegen.printer.registers import RegisterPrinter
-from tc.codegen.printer.routines import SCRATCH, Parameter, finished, region, region_call, used
+from tc.codegen.printer.routines import (
+    SCRATCH,
+    Parameter,
+    finished,
+    passed,
+    region,
+    region_call,
+    routine,
+    used,
+)
 from tc.codegen.printer.scatters import around, hoisted
 from tc.codegen.printer.statements import barrier, prefetch, statement
 from tc.codegen.printer.storage import declared, is_over_tiles, own_storage
@@ -46,6 +55,7 @@ from tc.polyhedral.ir.loops import (
     IndexOperator,
     IndexVariable,
     Instance,
+    Leaf,
     Loop,
     LoopKind,
     LoopTree,
@@ -57,6 +67,8 @@ from tc.polyhedral.ir.loops import (
 from tc.polyhedral.ir.totals import Total
 
 _ITERATION: Final = "iteration"
+# Of what is worth a call.
+_OUTLINED_LINES: Final = 64
 
 
 @frozen
@@ -69,9 +81,7 @@ class KernelPrinter:
         """What runs a loop tree."""
         match tree:
             case Block(children):
-                children = _joined(children) if self.context.dialect.grids else children
-                alone = sum(not isinstance(child, Prefetch) for child in children) == 1
-                return one_after_another(children, scope, lambda child, here: self._child(child, here, alone=alone))
+                return self._sequence(_joined(children) if self.context.dialect.grids else children, scope)
             case Guard(otherwise=otherwise) if otherwise is not None:
                 return self._branches(tree, otherwise, scope)
             case Loop(kind=LoopKind.BLOCK | LoopKind.THREAD) if scope.launch is None:
@@ -137,8 +147,17 @@ class KernelPrinter:
         printed = self.tree(tree, scope)
         return printed.braced(filled("if ({})", all_of(conditions))) if conditions else printed
 
-    def _child(self, child: LoopTree, scope: Scope, *, alone: bool) -> Printed:
+    def _sequence(self, children: tuple[LoopTree, ...], scope: Scope) -> Printed:
+        alone = sum(not isinstance(child, Prefetch) for child in children) == 1
+        apart = self.context.dialect.vector is not None and sum(map(_repeats_tile, children)) > 1
+        return one_after_another(
+            children, scope, lambda child, here: self._child(child, here, alone=alone, apart=apart)
+        )
+
+    def _child(self, child: LoopTree, scope: Scope, *, alone: bool, apart: bool) -> Printed:
         printed = self.tree(child, scope)
+        if apart and _repeats_tile(child):
+            return self._outlined(printed, scope)
         # Where arrays are on a stack, they share it with those of others that are not needed at the same time.
         stacked = isinstance(child, Allocation) and not child.buffer.shared and self.context.dialect.grids is None
         return printed.braced() if stacked and not alone else printed
@@ -260,6 +279,50 @@ class KernelPrinter:
         call = region_call(label, captured, lower, end).braced(condition)
         function = region(label, captured, body, scratch=SCRATCH.name in facts.names, dialect=dialect)
         return call.with_facts(replace(facts, names=NO_NAMES) | Facts((function,)))
+
+    def _outlined(self, printed: Printed, scope: Scope) -> Printed:
+        """What was printed of a loop around a register tile beside others, as the call of a function if it is long.
+
+        GCC 12 takes more than proportionally longer for one function that holds all of them.
+        """
+        context = self.context
+        if len(printed.lines) < _OUTLINED_LINES or _has_variables(scope):
+            return printed
+        index = named(context.dialect.index)
+        around = (Parameter(index, "", loop_variable(depth), "") for depth in range(scope.depth))
+        body = finished(printed, context.dialect)
+        parameters = used((*context.parameters, *scope.buffers, *around), body)
+        label = f"tc_nest_{scope.functions + len(printed.facts.functions)}"
+        function = routine(label, parameters, body, context.dialect)
+        called = line("{}({});", label, passed(parameters))
+        return called.with_facts(replace(printed.facts, names=NO_NAMES) | Facts((function,)))
+
+
+def _repeats_tile(tree: LoopTree) -> bool:
+    """Whether it is a loop around a register tile."""
+    return isinstance(tree, Loop) and _has_register_tile(tree.body)
+
+
+def _has_register_tile(tree: LoopTree) -> bool:
+    match tree:
+        case Loop(kind=LoopKind.REGISTER):
+            return True
+        case Loop(body=body) | Allocation(body=body):
+            return _has_register_tile(body)
+        case Block(children):
+            return any(map(_has_register_tile, children))
+        case Guard(_, then, otherwise):
+            return _has_register_tile(then) or (otherwise is not None and _has_register_tile(otherwise))
+        case Leaf():
+            return False
+        case _:
+            assert_never(tree)
+
+
+def _has_variables(scope: Scope) -> bool:
+    """Whether lines there may mention other variables than those of loops and buffers."""
+    reduced = scope.accumulation is not None or scope.totals or scope.placed
+    return bool(reduced or scope.launch is not None or scope.offsets is not None)
 
 
 def _joined(children: tuple[LoopTree, ...]) -> tuple[LoopTree, ...]:

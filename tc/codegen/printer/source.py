@@ -22,7 +22,7 @@ from tc.codegen.text.dialect import EMULATOR, C, Dialect
 from tc.codegen.text.fragment import NO_NAMES, Fragment, cast, filled, named
 from tc.codegen.text.lines import braced
 from tc.codegen.text.names import Names, comment, names_of
-from tc.codegen.text.numerics import prelude
+from tc.codegen.text.numerics import headers, prelude
 from tc.language.isl.affine import parameter_name
 from tc.language.program.program import INDEX_TYPE
 from tc.language.text.expression_text import expression_text
@@ -36,7 +36,6 @@ from tc.polyhedral.proof.verify_blocks import prove_blocks
 from tc.polyhedral.proof.verify_chains import prove_chains
 from tc.polyhedral.proof.verify_ranges import prove_ranges
 
-_HEADERS: Final = ("math.h", "stdbool.h", "stdint.h")
 ENTRY: Final = "tc_kernel"
 # Formulas in the heading are cut here.
 _LONGEST: Final = 120
@@ -83,7 +82,7 @@ def c_source(program: LoopProgram, vector_bytes: int, dialect: Dialect = C) -> K
     functions = (*printed.facts.functions, routine(f"{ENTRY}_body", own, printed, dialect), Printed(_entry(own)))
     parts = [
         heading(program),
-        "\n".join(f"#include <{header}>" for header in _HEADERS),
+        "\n".join(f"#include <{header}>" for header in headers(_mentioned(functions), dialect.prelude)),
         files("tc.codegen.prelude").joinpath("abi.h").read_text(encoding="utf-8").strip(),
         *defined(functions, dialect),
     ]
@@ -94,8 +93,13 @@ def c_source(program: LoopProgram, vector_bytes: int, dialect: Dialect = C) -> K
 def defined(functions: Iterable[Printed], dialect: Dialect) -> tuple[str, str]:
     """The helpers that functions mention, and the functions."""
     functions = tuple(functions)
-    names = NO_NAMES.union(*(function.facts.names for function in functions))
-    return prelude(names, dialect.prelude), "\n".join(line for function in functions for line in (*function.lines, ""))
+    text = "\n".join(line for function in functions for line in (*function.lines, ""))
+    return prelude(_mentioned(functions), dialect.prelude), text
+
+
+def _mentioned(functions: Iterable[Printed]) -> frozenset[str]:
+    """The names that the functions mention."""
+    return NO_NAMES.union(*(function.facts.names for function in functions))
 
 
 def in_blocks(program: LoopProgram) -> LoopProgram:

@@ -13,7 +13,7 @@ from tc.codegen.index.placement import ALIGNMENT, aligned
 from tc.codegen.printer.context import Context, Scope
 from tc.codegen.printer.expressions import Site
 from tc.codegen.printer.printed import Facts, Printed, line, together
-from tc.codegen.printer.routines import SCRATCH
+from tc.codegen.printer.routines import SCRATCH, Parameter
 from tc.codegen.text.fragment import Fragment, element, filled, infix, named
 from tc.language.program.program import Expression
 from tc.polyhedral.analysis.offsets import LinearForm
@@ -33,6 +33,8 @@ def own_storage(context: Context, buffer: Buffer, scope: Scope) -> tuple[Printed
     """
     name, type = context.pointer(buffer.name), context.storage(buffer.layout.type)
     restrict = context.dialect.restrict
+    own = Parameter(filled("{} *", type), restrict, name.text, name.text)
+    scope = replace(scope, buffers=(*scope.buffers, own))
     size = aligned(max(buffer.layout.span, 1) * buffer.layout.type.itemsize)
     if scope.launch is None and scope.stack + size > _STACK_BYTES:
         inside = replace(scope, scratch=scope.scratch + size)

@@ -12,6 +12,7 @@ from importlib.resources import files
 from typing import Final
 
 from tc.base.frozen import frozen
+from tc.codegen.text.functions import C_LIBRARY
 from tc.codegen.text.wgmma import functions
 
 _MARKER = "//= "
@@ -22,6 +23,8 @@ _LANES = "omp declare simd"
 # What C's compilers are told of functions of the library.
 OF_C: Final = "lanes.h"
 OF_CUDA: Final = "cuda.h"
+_IN_DOUBLE: Final = C_LIBRARY.functions | {"erf", "fmax", "fmin", "isfinite", "lgamma_r", "rint"}
+_OF_MATH_H: Final = _IN_DOUBLE | {f"{name}f" for name in _IN_DOUBLE} | {"INFINITY", "NAN", "lgammaf_r"}
 
 
 @frozen
@@ -90,6 +93,12 @@ def _joined(texts: Iterable[str]) -> str:
         found += f"\n\n{text}" if several or alone else f"\n{text}"
         alone = several
     return found.strip()
+
+
+def headers(names: frozenset[str], own: str | None = None) -> tuple[str, ...]:
+    """The header files of C that a source with these names needs: what is in math.h takes compilers milliseconds."""
+    mentioned = names.union(*(section.uses for section in _needed(names, own)))
+    return ("stdbool.h", "stdint.h") if mentioned.isdisjoint(_OF_MATH_H) else ("math.h", "stdbool.h", "stdint.h")
 
 
 def changes_in_lanes(functions: Iterable[str]) -> bool:

@@ -2,7 +2,6 @@
 //   S0: C(m, n) = float32(0.0)
 //   S1: C(m, n) += A(m, k) * B(k, n)
 
-#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -2,7 +2,6 @@
 //   S0: y(i) = float32(0.0)
 //   S1: y(i) += (i + k - 1 >= 0 && i + k - 1 < 129 ? x(i + k - 1) : 0.0) * w(k)
 
-#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -5,7 +5,6 @@
 //   S0: private0_C(private0_C_0, private0_C_1) += shared1_A(shared1_Ar0_0, shared1_Ar0_1, shared1_Ar0_2) * shared2_B(share...
 //   S0_store0: C(p2 + (4 * p0 + 2 * a0), p3 + (4 * p1 + 2 * a1)) = private0_C(a0, a1)
 
-#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 
