@@ -50,7 +50,8 @@ static int64_t tc_in_order(int64_t turn, int64_t count, int64_t order) {
 
 // The blocks of a grid one after the other, the threads of a block as coroutines that take turns at barriers.  Memory
 // that they share begins as not-a-number and -1, or as very large numbers.  That and the order of the threads change from
-// block to block.  Threads of a warp also take turns where they exchange values, for which other warps do not wait.
+// block to block.  Threads of a warp also take turns where they exchange values: other warps do not wait for that, and a
+// warp goes on to the next barrier before another one begins.
 #include <stdlib.h>
 #include <string.h>
 #include <ucontext.h>
@@ -72,11 +73,23 @@ typedef struct tc_given {
   int64_t count;
   int ready;  // waits for its warp only
 } tc_given;
+// A matrix instruction of four warps that a thread has begun: its sums, which are not there until it ends, and what it
+// read, which must stay the same until then.
+typedef struct tc_products {
+  float sums[128], *upper, *lower;
+  int columns, begun, wrong;
+  int64_t count;
+  struct {
+    uint64_t left, right, read;
+  } items[64];
+} tc_products;
 typedef struct tc_team {
   const void *arguments;
   void (*routine)(struct tc_team *team);
   int64_t block[3], thread[3], size[3];
-  char *shared;
+  char *shared, *seen;  // by matrix instructions that read it by themselves
+  int64_t shared_bytes;
+  tc_products *products;
   ucontext_t caller;
   ucontext_t *contexts;
   tc_copies *copies;
@@ -139,8 +152,11 @@ static int tc_run_block(tc_team *team, char *stacks, int64_t stack_bytes, int64_
   int64_t count = team->size[0] * team->size[1] * team->size[2];
   uintptr_t address = (uintptr_t)team;
   memset(team->shared, order / 3 % 2 ? 0x7f : 0xff, (size_t)shared_bytes);
+  memset(team->seen, 0xff, (size_t)shared_bytes);
   for (int64_t number = 0; number < count; number += 1) {
     team->copies[number].count = 0;
+    team->products[number].begun = 0;
+    team->products[number].count = 0;
     team->given[number].count = 0;
     team->given[number].ready = 1;
     ucontext_t *context = &team->contexts[number];
@@ -151,9 +167,14 @@ static int tc_run_block(tc_team *team, char *stacks, int64_t stack_bytes, int64_
     makecontext(context, (void (*)(void))tc_enter_thread, 2, (unsigned)address, (unsigned)(address >> 16 >> 16));
   }
   for (int64_t turn = order;; turn += 1) {
+    int64_t warp = -1;
+    for (int64_t step = 0; step < count && warp < 0; step += 1) {
+      int64_t number = tc_in_order(step, count, order);
+      if (team->given[number].ready) warp = number / TC_WARP;
+    }
     for (int64_t step = 0; step < count; step += 1) {
       int64_t number = tc_in_order(step, count, turn);
-      if (!team->given[number].ready) continue;
+      if (number / TC_WARP != warp || !team->given[number].ready) continue;
       team->given[number].ready = 0;
       team->current = number;
       team->thread[0] = number % team->size[0];
@@ -161,12 +182,12 @@ static int tc_run_block(tc_team *team, char *stacks, int64_t stack_bytes, int64_
       team->thread[2] = number / team->size[0] / team->size[1];
       swapcontext(&team->caller, &team->contexts[number]);
     }
-    int exchanged = 0;
+    int ready = 0;
     for (int64_t number = 0; number < count; number += 1) {
-      if (team->waits[number] != team->waits[number / TC_WARP * TC_WARP]) return TC_DIVERGED;
-      exchanged |= team->given[number].ready;
+      if (number / TC_WARP == warp && team->waits[number] != team->waits[warp * TC_WARP]) return TC_DIVERGED;
+      ready |= team->given[number].ready;
     }
-    if (exchanged) continue;
+    if (ready) continue;
     for (int64_t number = 0; number < count; number += 1) {
       if (team->waits[number] != team->waits[0]) return TC_DIVERGED;
       team->given[number].ready = 1;
@@ -180,12 +201,16 @@ static int tc_run_team(const void *arguments, void (*routine)(tc_team *team), co
   int64_t count = size[0] * size[1] * size[2], stack_bytes = TC_THREAD_STACK + (private_bytes + 63) / 64 * 64;
   tc_team team = {.arguments = arguments, .routine = routine, .size = {size[0], size[1], size[2]}};
   char *stacks = malloc((size_t)(count * stack_bytes));
-  team.shared = aligned_alloc(64, (size_t)((shared_bytes + 64) / 64 * 64));
+  const size_t room = (size_t)((shared_bytes + 1024) / 1024 * 1024);
+  team.shared = aligned_alloc(1024, room);
+  team.seen = aligned_alloc(1024, room);
+  team.shared_bytes = shared_bytes;
+  team.products = malloc((size_t)count * sizeof(tc_products));
   team.contexts = malloc((size_t)count * sizeof(ucontext_t));
   team.waits = malloc((size_t)count * sizeof(int));
   team.given = malloc((size_t)count * sizeof(tc_given));
   team.copies = calloc((size_t)count, sizeof(tc_copies));
-  int complete = stacks && team.shared && team.contexts && team.waits && team.given && team.copies;
+  int complete = stacks && team.shared && team.seen && team.products && team.contexts && team.waits && team.given && team.copies;
   int fault = complete ? 0 : TC_TEAM_MEMORY;
   int64_t blocks = fault ? 0 : grid[0] * grid[1] * grid[2];
   for (int64_t turn = 0; turn < blocks && fault == 0; turn += 1) {
@@ -197,6 +222,8 @@ static int tc_run_team(const void *arguments, void (*routine)(tc_team *team), co
   }
   free(stacks);
   free(team.shared);
+  free(team.seen);
+  free(team.products);
   free(team.contexts);
   free(team.waits);
   free(team.given);
