@@ -15,6 +15,7 @@ SQUARES = "t(i,j) = x(i,j) - z(i,j)  u(i,j) = t(i,j) * t(i,j)  y(i) +=! u(i,j)"
 CASES = {
     "two temporaries": (SQUARES, 1),
     "a permuted one": ("t(j,i) = x(i,j) * z(i,j)  y(i) max=! t(j,i)", 1),
+    "indices in another order": ("t(i,j) = x(j,i) * 2.0  y() +=! t(i,j)", 1),
     "read twice": ("t(i,j) = exp(x(i,j))  y(i) +=! t(i,j) * (t(i,j) + z(i,j))", 1),
     "of another type": ("t(i,j) = double(x(i,j)) - z(i,j)  y(i) +=! float(t(i,j))", 1),
     "two users": ("t(i,j) = x(i,j) - z(i,j)  y(i) +=! t(i,j)  y(i) += t(i,j) * t(i,j)", 3),

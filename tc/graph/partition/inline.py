@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
+from tc.language.lower.assemble import in_order_of_appearance
 from tc.language.program.program import (
     Cast,
     Expression,
@@ -106,7 +107,7 @@ def _without(program: Program, at: int, user: int) -> Program:
         return rebuild(expression, changed)
 
     statements = list(program.statements)
-    statements[user] = replace(reader, value=changed(reader.value))
+    statements[user] = in_order_of_appearance(replace(reader, value=changed(reader.value)))
     del statements[at]
     numbered = (replace(one, name=before.name) for one, before in zip(statements, program.statements, strict=False))
     tensors = tuple(tensor for tensor in program.tensors if tensor.name != own.target)

@@ -91,7 +91,9 @@ class Assembly:
                 blocks = (numbers.setdefault((called, block), len(numbers)) for block in statement.blocks)
                 unnumbered.append(replace(statement, blocks=tuple(blocks)))
         prefix = _statement_prefix({*declared, *(statement.target for statement in unnumbered)})
-        statements = tuple(replace(_ordered(s), name=f"{prefix}{number}") for number, s in enumerate(unnumbered))
+        statements = tuple(
+            replace(in_order_of_appearance(s), name=f"{prefix}{number}") for number, s in enumerate(unnumbered)
+        )
         return Program(
             name=self.head.name,
             sizes=self.head.sizes,
@@ -197,7 +199,7 @@ class Assembly:
         return tuple(self.atoms.expression(self.atoms.clamped(extent)) for extent in extents)
 
 
-def _ordered(statement: Statement) -> Statement:
+def in_order_of_appearance(statement: Statement) -> Statement:
     """The statement with its iterators in order of appearance, which folding may have changed."""
     iterators = {iterator.name: iterator for iterator in statement.iterators}
     bounds = {name: Bounds(iterator.begin, iterator.end, None) for name, iterator in iterators.items()}
