@@ -37,9 +37,9 @@ from tc.polyhedral.ir.loops import (
     Mma,
     Prefetch,
     StatementBody,
-    Total,
     variables,
 )
+from tc.polyhedral.ir.totals import Total
 
 # A loop counts, compares and branches.
 _ITERATION: Final = tally(alu=2, control=1)
