@@ -25,8 +25,8 @@ class KernelCount:
     ``kinds``: the most frequent one first.  ``read``, ``written``: bytes of the tensors in global memory that it reads
     without an index that data choose, and writes; ``chosen``: those of which data choose elements.  ``passed``: of
     ``read``, what kernels before it have written.  ``shared``: bytes of a block's shared memory.  ``kept``: elements
-    that a thread has in arrays of its own, in words of 32 bits.  ``ahead``: threads read operands from shared memory
-    while they compute with those before.
+    that a thread has in arrays of its own, in words of 32 bits.  ``ahead``: operands are read from shared memory
+    while threads compute with those before, or instructions with what they read by themselves.
     """
 
     grid: tuple[int, ...]

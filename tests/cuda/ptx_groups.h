@@ -5,7 +5,7 @@ enum { GROUP_LANES = 128, MOST_SUMS = 128, MOST_PRODUCTS = 64, MOST_WRITES = 819
 
 typedef struct {
   uint64_t left, right, read;
-  int group;
+  int group, turned[2];
 } product;
 typedef struct {
   int fenced, columns, count, group;
@@ -44,10 +44,12 @@ static void fence_proxy(void) {
   own->writes = 0;
 }
 
-// The place of an element that a descriptor tells: rows along memory, with the swizzle of 128 bytes.
-static uint32_t place_in(uint64_t matrix, int row, int step) {
-  const uint32_t first = (matrix & 0x3fff) << 4, stride = (matrix >> 32 & 0x3fff) << 4;
-  const uint32_t place = first + stride * (row / 8) + 128 * (row % 8) + 2 * step;
+// The place of an element that a descriptor tells, with the swizzle of 128 bytes: steps lie along memory, or rows do if
+// the matrix is turned, in panels of 64.
+static uint32_t place_in(uint64_t matrix, int row, int step, int turned) {
+  const uint32_t first = (matrix & 0x3fff) << 4, stride = (matrix >> 32 & 0x3fff) << 4, leading = (matrix >> 16 & 0x3fff) << 4;
+  const int along = turned ? row : step, across = turned ? step : row;
+  const uint32_t place = first + leading * (along / 64) + stride * (across / 8) + 128 * (across % 8) + 2 * (along % 64);
   const uint32_t swizzled = place ^ (place >> 7 & 7) << 4;
   if (matrix >> 62 != 1 || matrix >> 49 & 7) fail("another swizzle than that of 128 bytes", matrix);
   if (swizzled + 2 > shared_bytes) fail("a matrix outside of shared memory", swizzled);
@@ -55,17 +57,17 @@ static uint32_t place_in(uint64_t matrix, int row, int step) {
   return 0;
 }
 
-static uint16_t element_of(const unsigned char *memory, uint64_t matrix, int row, int step) {
+static uint16_t element_of(const unsigned char *memory, uint64_t matrix, int row, int step, int turned) {
   uint16_t value;
-  memcpy(&value, memory + place_in(matrix, row, step), sizeof value);
+  memcpy(&value, memory + place_in(matrix, row, step, turned), sizeof value);
   return value;
 }
 
-static uint64_t all_of(const unsigned char *memory, uint64_t left, uint64_t right, int columns) {
+static uint64_t all_of(const unsigned char *memory, uint64_t left, uint64_t right, int columns, const int *turned) {
   uint64_t found = 0;
   for (int row = 0; row < 64 + columns; row += 1)
     for (int step = 0; step < 16; step += 1)
-      found = (found ^ element_of(memory, row < 64 ? left : right, row < 64 ? row : row - 64, step)) * 0x9e3779b97f4a7c15u;
+      found = (found ^ element_of(memory, row < 64 ? left : right, row < 64 ? row : row - 64, step, turned[row >= 64])) * 0x9e3779b97f4a7c15u;
   return found;
 }
 
@@ -85,7 +87,8 @@ static void name_matrices(uint64_t left, uint64_t right) {
   meet();
 }
 
-static void begin_product(float *const *registers, int columns, uint64_t left, uint64_t right, float (*wide)(uint16_t)) {
+static void begin_product(float *const *registers, int columns, uint64_t left, uint64_t right, const int *turned,
+                          float (*wide)(uint16_t)) {
   products_of *own = own_products();
   const int lane = (self - threads) % GROUP_LANES;
   name_matrices(left, right);
@@ -96,7 +99,8 @@ static void begin_product(float *const *registers, int columns, uint64_t left, u
     const int row = lane / 32 * 16 + lane % 32 / 4 + n / 2 % 2 * 8, column = n / 4 * 8 + 2 * (lane % 4) + n % 2;
     float sum = 0;
     for (int k = 15; k >= 0; k -= 1)
-      sum = fma_rz_f32(wide(element_of(seen_memory, left, row, k)), wide(element_of(seen_memory, right, column, k)), sum);
+      sum = fma_rz_f32(wide(element_of(seen_memory, left, row, k, turned[0])),
+                       wide(element_of(seen_memory, right, column, k, turned[1])), sum);
     if (own->count && (own->registers[n] != registers[n] || own->columns != columns))
       fail("matrix instructions under way with other registers", left);
     own->sums[n] = add_rz_f32(own->count ? own->sums[n] : *registers[n], sum, 0);
@@ -104,7 +108,8 @@ static void begin_product(float *const *registers, int columns, uint64_t left, u
     *registers[n] = NAN;
   }
   own->columns = columns;
-  own->products[own->count++] = (product){left, right, all_of(seen_memory, left, right, columns), own->group};
+  own->products[own->count++] = (product){left, right, all_of(seen_memory, left, right, columns, turned), own->group,
+                                               {turned[0], turned[1]}};
 }
 
 static void close_products(void) { own_products()->group += 1; }
@@ -116,7 +121,7 @@ static void wait_for_products(int pending) {
   for (int n = 0; n < own->count && !*failure; n += 1) {
     const product *one = &own->products[n];
     if (one->group >= own->group - pending) own->products[left++] = *one;
-    else if (one->read != all_of(shared_memory, one->left, one->right, own->columns))
+    else if (one->read != all_of(shared_memory, one->left, one->right, own->columns, one->turned))
       fail("shared memory written while a matrix instruction reads it", one->left);
   }
   const int ended = own->count && !left;

@@ -25,14 +25,15 @@ def group_instruction(own: Function, modes: Items[str], operands: Items[str]) ->
             found = re.fullmatch(r"m64n(\d+)k16", shape)
             sums, *matrices, scale = operands[:4]
             registers = [own.address(name) for name in sums.strip("{}").split(",")]
-            # Sums are added to, factors keep their sign, and neither of them is turned.
-            if found is None or operands[4:] != ["1", "1", "0", "0"] or len(registers) != int(found[1]) // 2:
+            # Sums are added to, and factors keep their sign.
+            if found is None or operands[4:6] != ["1", "1"] or len(registers) != int(found[1]) // 2:
                 return None
+            turned = ", ".join(operands[6:])
             left, right = (own.get(name, "u64") for name in matrices)
             return (
                 f'if (!{own.get(scale, "pred")}) fail("sums that are not added to", 0); '
                 f"float *const registers[] = {{{', '.join(registers)}}}; "
-                f"begin_product(registers, {found[1]}, {left}, {right}, {WIDE[modes[-1]]});"
+                f"begin_product(registers, {found[1]}, {left}, {right}, (const int[]){{{turned}}}, {WIDE[modes[-1]]});"
             )
     return None
 

@@ -289,9 +289,7 @@ def _load_matrices(own: Function, modes: Items[str], operands: Items[str]) -> st
 
 def _multiply_matrices(own: Function, modes: Items[str], operands: Items[str]) -> str | None:
     match modes:
-        case ["sync", "aligned", "m16n8k16", "row", "col", "f32", left, right, "f32"] if (
-            left == right and left in WIDE
-        ):
+        case ["sync", "aligned", "m16n8k16", "row", "col", "f32", left, right, "f32"] if left == right and left in WIDE:
             type, called = "f32", f"multiply(sums, left, right, {WIDE[left]})"
         case ["sync", "aligned", "m16n8k32", "row", "col", "s32", "s8" | "u8" as left, "s8" | "u8" as right, "s32"]:
             type, called = "s32", f"multiply_bytes(sums, left, right, {int(left == 's8')}, {int(right == 's8')})"

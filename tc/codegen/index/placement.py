@@ -37,7 +37,7 @@ def shared_places(tree: LoopTree) -> tuple[tuple[tuple[Buffer, int], ...], int]:
     size = 0
     for buffer in _shared(tree):
         if buffer.name not in places:
-            size = -(-size // SWIZZLED_ROWS) * SWIZZLED_ROWS if buffer.swizzled else size
+            size = -(-size // SWIZZLED_ROWS) * SWIZZLED_ROWS if buffer.swizzle else size
             places[buffer.name] = buffer, size
             size += aligned(max(buffer.layout.span, 1) * buffer.layout.type.itemsize)
     return tuple(places.values()), size

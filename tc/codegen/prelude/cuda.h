@@ -254,6 +254,13 @@ static __forceinline__ int tc_swizzled(unsigned offset, unsigned size) {
   return offset ^ offset / (128 / size) % 8 * (16 / size);
 }
 
+//= tc_swizzled_panels
+// The same of matrices with so many rows of more than 128 bytes, which are cut into panels: one lies behind the other.
+static __forceinline__ int tc_swizzled_panels(unsigned offset, unsigned size, unsigned row, unsigned rows) {
+  const unsigned width = 128 / size, column = offset % row;
+  return tc_swizzled(column / width * width * rows + offset / row * width + column % width, size);
+}
+
 //= tc_fence
 // What this thread has written to shared memory is seen by matrix instructions that read it by themselves, behind the
 // next barrier by those of all threads (PTX ISA: fence.proxy.async).
@@ -270,9 +277,9 @@ static __forceinline__ void tc_end_products() {
 }
 
 //= tc_matrix
-// A matrix in swizzled shared memory, with so many bytes from eight rows to the next ones (PTX ISA: Matrix Descriptor
-// Format).
-static __forceinline__ uint64_t tc_matrix(const void *first, unsigned stride) {
+// A matrix in swizzled shared memory, with so many bytes from eight rows to the next ones, and from panel to panel (PTX
+// ISA: Matrix Descriptor Format).
+static __forceinline__ uint64_t tc_matrix(const void *first, unsigned stride, unsigned leading) {
   const uint64_t place = __cvta_generic_to_shared(first);
-  return (place & 0x3ffff) >> 4 | 1ull << 16 | (uint64_t)(stride >> 4) << 32 | 1ull << 62;
+  return (place & 0x3ffff) >> 4 | (uint64_t)(leading >> 4) << 16 | (uint64_t)(stride >> 4) << 32 | 1ull << 62;
 }

@@ -47,6 +47,7 @@ typedef struct tc_products {
   int64_t count;
   struct {
     uint64_t left, right, read;
+    int turned[2];
   } items[64];
 } tc_products;
 typedef struct tc_team {
@@ -365,6 +366,13 @@ static inline int64_t tc_swizzled(int64_t offset, int64_t size) {
   return offset ^ offset / (128 / size) % 8 * (16 / size);
 }
 
+//= tc_swizzled_panels < tc_swizzled
+// The same of matrices with so many rows of more than 128 bytes, which are cut into panels: one lies behind the other.
+static inline int64_t tc_swizzled_panels(int64_t offset, int64_t size, int64_t row, int64_t rows) {
+  const int64_t width = 128 / size, column = offset % row;
+  return tc_swizzled(column / width * width * rows + offset / row * width + column % width, size);
+}
+
 //= tc_fence < tc_team
 // What was written to shared memory is seen by matrix instructions that read it by themselves (PTX ISA:
 // fence.proxy.async).
@@ -372,27 +380,31 @@ static void tc_fence(tc_team *team) { memcpy(team->seen, team->shared, (size_t)t
 
 //= tc_matrix < tc_team
 // A matrix in shared memory, with the swizzle of 128 bytes (PTX ISA: Matrix Descriptor Format).
-static uint64_t tc_matrix(tc_team *team, const void *first, uint64_t stride) {
+static uint64_t tc_matrix(tc_team *team, const void *first, uint64_t stride, uint64_t leading) {
   const uint64_t place = (uint64_t)((const char *)first - team->shared);
-  return (place & 0x3ffff) >> 4 | 1ull << 16 | (stride & 0x3ffff) >> 4 << 32 | 1ull << 62;
+  return (place & 0x3ffff) >> 4 | (leading & 0x3ffff) >> 4 << 16 | (stride & 0x3ffff) >> 4 << 32 | 1ull << 62;
 }
 
 //= tc_place_in < tc_team
-// Of an element of a matrix, of which rows lie along memory: pieces change places by what addresses say.
-static uint64_t tc_place_in(const tc_team *team, uint64_t matrix, int64_t row, int64_t step) {
+// Of an element of a matrix, whose steps lie along memory, or its rows if it is turned: pieces change places by what
+// addresses say.
+static uint64_t tc_place_in(const tc_team *team, uint64_t matrix, int64_t row, int64_t step, int turned) {
   const uint64_t first = (matrix & 0x3fff) << 4, stride = (matrix >> 32 & 0x3fff) << 4;
-  const uint64_t place = first + stride * (uint64_t)(row / 8) + 128 * (uint64_t)(row % 8) + 2 * (uint64_t)step;
+  const uint64_t leading = turned ? (matrix >> 16 & 0x3fff) << 4 : 0;
+  const uint64_t along = (uint64_t)(turned ? row : step), across = (uint64_t)(turned ? step : row);
+  const uint64_t place = first + stride * (across / 8) + 128 * (across % 8) + leading * (along / 64) + 2 * (along % 64);
   const uint64_t swizzled = place ^ (place >> 7 & 7) << 4;
   return swizzled + 2 <= (uint64_t)team->shared_bytes ? swizzled : 0;
 }
 
 //= tc_read_again < tc_team tc_place_in
-static uint64_t tc_read_again(const char *memory, const tc_team *team, uint64_t left, uint64_t right, int columns) {
+static uint64_t tc_read_again(const char *memory, const tc_team *team, uint64_t left, uint64_t right, int columns,
+                              const int *turned) {
   uint64_t found = 0;
   for (int64_t row = 0; row < 64 + columns; row += 1)
     for (int64_t step = 0; step < 16; step += 1) {
       uint16_t value;
-      memcpy(&value, memory + tc_place_in(team, row < 64 ? left : right, row < 64 ? row : row - 64, step), 2);
+      memcpy(&value, memory + tc_place_in(team, row < 64 ? left : right, row < 64 ? row : row - 64, step, turned[row >= 64]), 2);
       found = (found ^ value) * 0x9e3779b97f4a7c15u;
     }
   return found;
@@ -411,7 +423,8 @@ static void tc_begin_products(tc_team *team) {
 static void tc_end_products(tc_team *team) {
   tc_products *own = &team->products[team->current];
   for (int64_t n = 0; n < own->count; n += 1)
-    own->wrong |= own->items[n].read != tc_read_again(team->shared, team, own->items[n].left, own->items[n].right, own->columns);
+    own->wrong |= own->items[n].read != tc_read_again(team->shared, team, own->items[n].left, own->items[n].right,
+                                                      own->columns, own->items[n].turned);
   for (int pair = 0; own->count && pair < own->columns / 4; pair += 1) {
     own->wrong |= !isnan(own->upper[pair]) || !isnan(own->lower[pair]);
     own->upper[pair] = own->wrong ? NAN : own->sums[2 * pair];
@@ -424,7 +437,8 @@ static void tc_end_products(tc_team *team) {
 // Adds the product of a 64 x 16 matrix and one with so many columns to the sums of 128 lanes (PTX ISA: wgmma): of two rows
 // eight apart, in pairs of neighbours.  All lanes of a warp name the same matrices.
 static void tc_multiply_columns(tc_team *team, int number, int columns, float *upper, float *lower, uint64_t left,
-                                uint64_t right, float (*wide)(uint16_t)) {
+                                uint64_t right, int left_turned, int right_turned, float (*wide)(uint16_t)) {
+  const int turned[2] = {left_turned, right_turned};
   tc_products *own = &team->products[team->current];
   const int64_t lane = team->current % 128, first = team->current - team->current % TC_WARP;
   const uint64_t named[2] = {left, right};
@@ -441,8 +455,8 @@ static void tc_multiply_columns(tc_team *team, int number, int columns, float *u
       float terms[17] = {own->count ? own->sums[2 * pair + half] : *sum};
       for (int64_t step = 0; step < 16; step += 1) {
         uint16_t a, b;
-        memcpy(&a, team->seen + tc_place_in(team, left, row, step), 2);
-        memcpy(&b, team->seen + tc_place_in(team, right, column, step), 2);
+        memcpy(&a, team->seen + tc_place_in(team, left, row, step, left_turned), 2);
+        memcpy(&b, team->seen + tc_place_in(team, right, column, step, right_turned), 2);
         terms[step + 1] = wide(a) * wide(b);
       }
       own->sums[2 * pair + half] = tc_sum_of_products(terms, 17);
@@ -451,18 +465,19 @@ static void tc_multiply_columns(tc_team *team, int number, int columns, float *u
   }
   own->items[own->count % 64].left = left;
   own->items[own->count % 64].right = right;
-  own->items[own->count % 64].read = tc_read_again(team->seen, team, left, right, columns);
+  memcpy(own->items[own->count % 64].turned, turned, sizeof turned);
+  own->items[own->count % 64].read = tc_read_again(team->seen, team, left, right, columns, turned);
   own->count += own->count < 63;
 }
 
 //= tc_multiply_columns_f16 < tc_multiply_columns tc_multiply_float16
 static void tc_multiply_columns_f16(tc_team *team, int number, int columns, float *upper, float *lower, uint64_t left,
-                                    uint64_t right) {
-  tc_multiply_columns(team, number, columns, upper, lower, left, right, tc_wide_float16);
+                                    uint64_t right, int left_turned, int right_turned) {
+  tc_multiply_columns(team, number, columns, upper, lower, left, right, left_turned, right_turned, tc_wide_float16);
 }
 
 //= tc_multiply_columns_bf16 < tc_multiply_columns tc_multiply_bfloat16
 static void tc_multiply_columns_bf16(tc_team *team, int number, int columns, float *upper, float *lower, uint64_t left,
-                                     uint64_t right) {
-  tc_multiply_columns(team, number, columns, upper, lower, left, right, tc_wide_bfloat16);
+                                     uint64_t right, int left_turned, int right_turned) {
+  tc_multiply_columns(team, number, columns, upper, lower, left, right, left_turned, right_turned, tc_wide_bfloat16);
 }

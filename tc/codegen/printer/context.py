@@ -40,6 +40,7 @@ from tc.polyhedral.ir.loops import (
     barriers,
     leaves,
 )
+from tc.polyhedral.ir.swizzle import Swizzle
 from tc.polyhedral.ir.totals import Total
 
 Part = TypeVar("Part")
@@ -140,7 +141,7 @@ class Context:
     ``parameters``: those that its functions may have.  ``vector_bytes``: of a vector register, 0 without.
     ``bodies``: by the name of the statement.  ``layouts``: by tensor.  ``promoted``: the buffers that allocations
     bring; ``streamed``: those whose content goes to a result with non-temporal stores.  ``barriers``: in the order of
-    their numbers.  ``scalars``: the buffers that are variables of a thread; ``swizzled``: those whose places are.
+    their numbers.  ``scalars``: the buffers that are variables of a thread; ``swizzles``: of others, by name.
     """
 
     program: LoopProgram
@@ -155,7 +156,7 @@ class Context:
     streamed: frozenset[str]
     barriers: tuple[str, ...]
     scalars: frozenset[str]
-    swizzled: frozenset[str]
+    swizzles: Mapping[str, Swizzle]
 
     def storage(self, type: ScalarType) -> Fragment:
         """The type of an element in memory."""
@@ -200,14 +201,14 @@ def context_of(
     scalars = frozenset(
         buffer.name for buffer in program.promoted if dialect.grids and not buffer.shared and buffer.layout.span == 1
     )
-    swizzled = frozenset(buffer.name for buffer in program.promoted if buffer.swizzled)
+    swizzles = {buffer.name: buffer.swizzle for buffer in program.promoted if buffer.swizzle is not None}
     return Context(
         program=program,
         names=names,
         parameters=parameters,
         dialect=dialect,
         vector_bytes=vector_bytes,
-        expressions=ExpressionPrinter(names, layouts, program.sizes, program.checked, dialect, scalars, swizzled),
+        expressions=ExpressionPrinter(names, layouts, program.sizes, program.checked, dialect, scalars, swizzles),
         bodies=bodies,
         layouts=layouts,
         promoted=frozenset(buffer.name for buffer in program.promoted),
@@ -219,7 +220,7 @@ def context_of(
         ),
         barriers=tuple(sorted(barriers(program.root))),
         scalars=scalars,
-        swizzled=swizzled,
+        swizzles=swizzles,
     )
 
 

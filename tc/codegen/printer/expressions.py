@@ -51,7 +51,7 @@ from tc.polyhedral.analysis.offsets import Arguments, Forms, LinearForm, recombi
 from tc.polyhedral.analysis.ranges import Ranges, range_of
 from tc.polyhedral.analysis.strides import extent_index, moved, offset_form, span_form, stride_index
 from tc.polyhedral.ir.loops import IndexExpression, IndexLiteral
-from tc.polyhedral.ir.swizzle import SWIZZLED_ROW, SWIZZLED_ROWS
+from tc.polyhedral.ir.swizzle import SWIZZLED_ROW, Swizzle
 
 # The local variable in which a routine notes a fault.
 FAULTED: Final = "faulted"
@@ -97,7 +97,7 @@ class ExpressionPrinter:
         checked: bool,
         dialect: Dialect,
         scalars: frozenset[str] = frozenset(),
-        swizzled: frozenset[str] = frozenset(),
+        swizzles: Mapping[str, Swizzle] = MappingProxyType({}),
     ) -> None:
         self._names = names
         self._layouts = layouts
@@ -105,7 +105,7 @@ class ExpressionPrinter:
         self._checked = checked
         self._dialect = dialect
         self._scalars = scalars
-        self._swizzled = swizzled
+        self._swizzles = swizzles
         self._checks: dict[Check, int] = {}
         self._forms: Final = Forms()
         self._elements: Final = Remembered[Fragment]()
@@ -341,23 +341,31 @@ class ExpressionPrinter:
         if offset is None or rest != LinearForm():
             fragment = self._index(rest, site)
             offset = fragment if offset is None else infix("+", offset, fragment)
-        if tensor in self._swizzled:
+        if tensor in self._swizzles:
             assert not terms, "data choose no place in what is swizzled"
-            offset = self._swizzled_offset(rest, layout.type.itemsize, site)
+            offset = self._swizzled(rest, self._swizzles[tensor], layout.type.itemsize, site)
         return element(
             self._names.tensors[tensor], self._watched(offset, layout, site) if self._dialect.watches else offset
         )
 
-    def _swizzled_offset(self, form: LinearForm, itemsize: int, site: Site) -> Fragment:
-        """The offset of a place in which a swizzle changes what is inside of eight rows only."""
-        rows = SWIZZLED_ROWS // itemsize
-        factors = {term: factor for term, factor in form.factors.items() if factor % rows == 0}
-        whole = LinearForm(form.constant - form.constant % rows, factors)
-        inside = form.plus(whole, -1)
-        values = range_of(inside.expression(), site.ranges)
-        if 0 <= values.least <= values.most < SWIZZLED_ROW // itemsize:  # of the first row
-            return self._index(form, site)
-        offset = call("tc_swizzled", self._index(inside, site), Fragment(str(itemsize)))
+    def _swizzled(self, form: LinearForm, swizzle: Swizzle, itemsize: int, site: Site) -> Fragment:
+        """The offset of a place: the swizzle is asked for what is inside of eight rows of a panel only."""
+        row, width = swizzle.row // itemsize, SWIZZLED_ROW // itemsize
+        matrix, left, whole = row * swizzle.rows, form, LinearForm()
+        for unit, scaled in ((matrix, matrix), (8 * row, 8 * width), (width, swizzle.rows * width)):
+            if unit == width and not 0 <= range_of(left.expression(), site.ranges).most < row:
+                continue  # of several rows
+            terms = {term: factor for term, factor in left.factors.items() if factor % unit == 0}
+            part = LinearForm(left.constant - left.constant % unit, terms)
+            left = left.plus(part, -1)
+            factors = {term: factor // unit * scaled for term, factor in terms.items()}
+            whole = whole.plus(LinearForm(part.constant // unit * scaled, factors))
+        values = range_of(left.expression(), site.ranges)
+        if 0 <= values.least <= values.most < width:  # of the first row
+            return self._index(whole.plus(left), site)
+        panels = () if row == width else (row, swizzle.rows)
+        sizes = (Fragment(str(size)) for size in (itemsize, *panels))
+        offset = call("tc_swizzled_panels" if panels else "tc_swizzled", self._index(left, site), *sizes)
         return offset if whole == LinearForm() else infix("+", offset, self._index(whole, site))
 
     def _scaled(self, index: Fragment, step: int | OpenStride, site: Site) -> Fragment:

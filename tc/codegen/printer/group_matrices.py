@@ -26,12 +26,16 @@ def group_instructions(context: Context, node: GroupMma, scope: Scope) -> Printe
     inside = scope.inside(chunks)
     upper, lower = (_sum(context, node, inside, half) for half in (_ZERO, _ONE))
     left, right = (
-        words.matrix.filled(first=prefix("&", _first(context, node, own, inside)), stride=own.stride)
+        words.matrix.filled(
+            first=prefix("&", _first(context, node, own, inside)), stride=own.stride, leading=own.leading
+        )
         for own in (node.left, node.right)
     )
     number = len(context.barriers) + scope.exchanges
     key = (node.shape.n, node.left.type)
-    product = line(words.multiply[key], upper=upper, lower=lower, left=left, right=right, number=number)
+    turned = ", ".join(str(int(own.turned)) for own in (node.left, node.right))
+    sums = {"upper": upper, "lower": lower}
+    product = line(words.multiply[key], **sums, left=left, right=right, turned=turned, number=number)
     name, last = named(loop_variable(scope.depth)), context.index(chunks.upper, scope)
     header = filled("for ({0} {1} = 0; {1} <= {2}; {1} += 1)", context.dialect.index, name, last)
     repeated = product.braced(header)

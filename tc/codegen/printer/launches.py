@@ -256,7 +256,7 @@ def _shared(context: Context, launched: Launch) -> Iterator[Printed]:
 
 
 def _alignment(buffer: Buffer) -> int:
-    return SWIZZLED_ROWS if buffer.swizzled else ALIGNMENT
+    return SWIZZLED_ROWS if buffer.swizzle else ALIGNMENT
 
 
 def _launch_team(kernel: _Kernel) -> Printed:

@@ -104,7 +104,7 @@ def copied_element(
     """The element that a copy for a tile reads or writes."""
     form = (
         None
-        if scope.kept is None or tensor in context.swizzled
+        if scope.kept is None or tensor in context.swizzles
         else context.expressions.offset(tensor, subscripts, site)
     )
     found = None if form is None or scope.kept is None else scope.kept.split(form, scope.copying)

@@ -63,9 +63,10 @@ class GroupWords:
 
     ``begin``: the statement behind which they may change sums; ``end``: the one behind which they have ended.
     ``matrix``: the expression that describes an operand from ``{first}`` on, with ``{stride}`` bytes from eight rows to
-    the next ones.  ``multiply``: by columns and PTX's name for the type of operands, the statement that adds to sums of
-    two rows, from ``{upper}`` and ``{lower}`` on, the products of the operands ``{left}`` and ``{right}``.  ``fence``:
-    the statement behind which these see what the thread has written.  ``{number}``: of the exchange in the kernel.
+    the next ones, and ``{leading}`` from one panel to the next.  ``multiply``: by columns and PTX's name for the type
+    of operands, the statement that adds to sums of two rows, from ``{upper}`` and ``{lower}`` on, the products of the
+    operands ``{left}`` and ``{right}``; whether each of these is ``{turned}``.  ``fence``: the statement behind which
+    what the thread has written is seen.  ``{number}``: of the exchange in the kernel.
     """
 
     begin: Template
@@ -234,6 +235,10 @@ _PRODUCTS: Final = {
 }
 
 
+# Of instructions of four warps.
+_GROUP_OPERANDS: Final = "{upper}, {lower}, {left}, {right}"
+
+
 def _load_matrices(turned: int) -> Template:
     return Template(
         f"tc_require_aligned({{source}}, {{source}}, 16, &faulted, {MISALIGNED}); "
@@ -267,10 +272,10 @@ EMULATOR: Final = replace(
         groups=GroupWords(
             begin=Template("tc_begin_products(team);", frozenset({"tc_begin_products", "team"})),
             end=Template("tc_end_products(team);", frozenset({"tc_end_products", "team"})),
-            matrix=Template("tc_matrix(team, {first}, {stride})", frozenset({"tc_matrix", "team"})),
+            matrix=Template("tc_matrix(team, {first}, {stride}, {leading})", frozenset({"tc_matrix", "team"})),
             multiply={
                 (n, type): Template(
-                    f"tc_multiply_columns_{type}(team, {{number}}, {n}, {{upper}}, {{lower}}, {{left}}, {{right}});",
+                    f"tc_multiply_columns_{type}(team, {{number}}, {n}, {_GROUP_OPERANDS}, {{turned}});",
                     frozenset({f"tc_multiply_columns_{type}", "team"}),
                 )
                 for n in COLUMNS
@@ -340,10 +345,10 @@ CUDA: Final = replace(
         groups=GroupWords(
             begin=Template("tc_begin_products();", frozenset({"tc_begin_products"})),
             end=Template("tc_end_products();", frozenset({"tc_end_products"})),
-            matrix=Template("tc_matrix({first}, {stride})", frozenset({"tc_matrix"})),
+            matrix=Template("tc_matrix({first}, {stride}, {leading})", frozenset({"tc_matrix"})),
             multiply={
                 (n, type): Template(
-                    f"{function(n, type)}({{upper}}, {{lower}}, {{left}}, {{right}});",
+                    f"{function(n, type)}<{{turned}}>({_GROUP_OPERANDS});",
                     frozenset({function(n, type)}),
                 )
                 for n in COLUMNS

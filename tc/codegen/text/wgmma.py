@@ -17,7 +17,8 @@ _FACTORS: Final = "uint64_t left, uint64_t right"
 _WIDTH: Final = 110
 _COMMENT: Final = """\
 // Adds the products of 64 rows and {n} columns to the sums of four warps (PTX ISA: wgmma).  Each lane has sums of two
-// rows eight apart, upper and lower, in pairs of neighbours.  They change until the products have ended.
+// rows eight apart, upper and lower, in pairs of neighbours.  They change until the products have ended.  Steps lie
+// along the rows of a factor in memory, or count these, if it is turned.
 """
 
 
@@ -36,13 +37,14 @@ def _text(n: int, type: str) -> str:
     registers = wrap(", ".join(f"%{number}" for number in range(count)), _WIDTH)
     sums = (f'"+f"({half}[{place}])' for pair in range(0, n // 4, 2) for half, place in _of_pair(pair))
     lines = [
+        "template <int left_turned, int right_turned>",
         f"static __forceinline__ void {function(n, type)}(float *upper, float *lower, {_FACTORS}) {{",
         '  asm volatile("{\\n.reg .pred add;\\nsetp.ne.b32 add, 1, 0;\\n"',
         f'               "wgmma.mma_async.sync.aligned.m64n{n}k16.f32.{type}.{type} {{"',
         *(f'               "{line} "' for line in registers),
-        f'               "}}, %{count}, %{count + 1}, add, 1, 1, 0, 0;\\n}}"',
+        f'               "}}, %{count}, %{count + 1}, add, 1, 1, %{count + 2}, %{count + 3};\\n}}"',
         *(f"               {line}" for line in wrap(": " + ", ".join(sums), _WIDTH, break_on_hyphens=False)),
-        '               : "l"(left), "l"(right));',
+        '               : "l"(left), "l"(right), "n"(left_turned), "n"(right_turned));',
         "}",
     ]
     return _COMMENT.format(n=n) + "\n".join(lines)

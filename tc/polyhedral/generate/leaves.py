@@ -50,7 +50,7 @@ def leaves_of(scop: Scop, streamed: frozenset[str] = frozenset()) -> Leaves:
 
 def _barriers(scop: Scop) -> Iterator[Barrier]:
     """One at which no copy is awaited waits for all of them.  What is swizzled is read by matrix instructions."""
-    fenced = any(promotion.buffer.swizzled for promotion in scop.promotions)
+    fenced = any(promotion.buffer.swizzle for promotion in scop.promotions)
     for name in scop.barrier_names:
         awaited = [own.pending for own in scop.awaits.values() if own.barrier == name]
         yield Barrier(name, (), min(awaited, default=0) if scop.awaits else None, fenced)

@@ -98,7 +98,7 @@ def _loop(loop: Loop) -> str:
 
 def _buffer(buffer: Buffer) -> str:
     extents = ", ".join(map(str, buffer.layout.shape))
-    swizzled = ", swizzled" if buffer.swizzled else ""
+    swizzled = ", swizzled" if buffer.swizzle else ""
     return f"{buffer.layout.type.value} {buffer.name}[{extents}], one for each {buffer.sharing.value}{swizzled}"
 
 

@@ -16,6 +16,7 @@ from tc.base.grid import WARP
 from tc.base.types import ScalarType
 from tc.language.program.program import Expression, InRange, Owned, Read, Reduction
 from tc.language.program.specialization import Layout, Sizes
+from tc.polyhedral.ir.swizzle import Swizzle
 from tc.polyhedral.ir.totals import Fold, Total
 
 
@@ -295,13 +296,16 @@ class SharedMatrix:
     """An operand that instructions of four warps read from swizzled shared memory by themselves.
 
     ``type``: as above.  ``tensor[subscripts]``: the first element, in terms of the iterators around and of ``chunks``.
-    ``stride``: bytes from eight rows to the next ones (PTX: *Matrix Descriptor Format*).
+    ``stride``: bytes from eight rows in memory to the next ones; ``leading``: from one panel to the next.  ``turned``:
+    steps count rows in memory, and do not lie along them (PTX: *Matrix Descriptor Format*).
     """
 
     tensor: str
     type: str
     subscripts: tuple[IndexExpression, ...]
     stride: int
+    leading: int
+    turned: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,15 +369,14 @@ class Buffer:
     """A tensor as a kernel sees it.
 
     ``writable``: some statement stores into it.  ``sharing``: who sees one array, if an allocation brings it.
-    ``swizzled``: the pieces of 16 bytes in each of its rows of 128 bytes change places: piece p of row r lies where
-    piece ``p ^ r % 8`` would (CuTe: ``Swizzle<3,4,3>``).
+    ``swizzle``: what places in shared memory follow from, besides the layout.
     """
 
     name: str
     layout: Layout
     writable: bool
     sharing: Sharing = Sharing.THREAD
-    swizzled: bool = False
+    swizzle: Swizzle | None = None
 
     @property
     def shared(self) -> bool:

@@ -41,6 +41,7 @@ from tc.polyhedral.ir.scop import (
     layouts_of,
     reads_by_position,
 )
+from tc.polyhedral.ir.swizzle import Swizzle
 from tc.polyhedral.ir.tree import Member
 from tc.polyhedral.transform.buffer_layouts import (
     Padding,
@@ -96,7 +97,7 @@ class Placement:
     array together.  ``padding``: elements added to every row.  ``rotation``: of the buffer, which is then one for
     all iterations of the last member of the prefix.  ``registers``: it is a register tile.  ``panels``: of a dimension;
     their number is one more in ``order``, behind all others of the box.  ``room``: the extents of the buffer, where it
-    has more places than the box.  ``swizzled``: that of the buffer.
+    has more places than the box.  ``swizzle``: that of the buffer.
     """
 
     name: str
@@ -107,7 +108,7 @@ class Placement:
     registers: bool = False
     panels: Panels | None = None
     room: tuple[int, ...] | None = None
-    swizzled: bool = False
+    swizzle: Swizzle | None = None
 
     def layout(self, type: ScalarType, box: Box, *, written: bool) -> Layout:
         """How the elements of the box lie in the buffer; ``written``: whether a statement writes some of them."""
@@ -156,7 +157,7 @@ def promote_accesses(scop: Scop, footprint: Footprint, placement: Placement, *, 
     writes = any(access.read is None for access in accesses)
     layout = placement.layout(layouts_of(scop)[tensor].type, box, written=writes)
     elements = box_elements(box, name, relation_of(one, accesses[0], gathered))
-    buffer = Buffer(name, layout, writable=True, sharing=placement.sharing, swizzled=placement.swizzled)
+    buffer = Buffer(name, layout, writable=True, sharing=placement.sharing, swizzle=placement.swizzle)
     tile = Tile(tensor, box, buffer, elements, rotation, gathered, placement.panels)
     changed: dict[str, ScopStatement] = {}
     for statement in statements.values():

@@ -30,6 +30,7 @@ from tc.polyhedral.gpu.cost.unrolling import depth_of
 from tc.polyhedral.ir.loops import (
     Allocation,
     Block,
+    GroupMma,
     Guard,
     Leaf,
     Loop,
@@ -93,6 +94,7 @@ class _NestCounter:
             passed=sum(spans[name] for name in (reads - chosen) & self.before),
             shared=shared_places(self.nest)[1],
             kept=_kept(self.nest),
+            ahead=any(isinstance(leaf, GroupMma) for leaf in leaves(self.nest)),
         )
 
     @property

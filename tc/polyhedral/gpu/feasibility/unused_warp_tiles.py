@@ -20,7 +20,7 @@ def unused_warp_tiles(
     if not _has_digits(tree.root):
         return None
     made = None if root is None or isinstance(root, InBuffers | DivergentSteps) else root
-    if any(promotion.buffer.swizzled for promotion in scop.promotions):
+    if any(promotion.buffer.swizzle for promotion in scop.promotions):
         grouped = made is not None and any(isinstance(leaf, GroupMma) for leaf in leaves(made))
         return None if grouped else NoGroups()
     return None if made is not None and any(isinstance(leaf, Matrices) for leaf in leaves(made)) else NoMatrices()

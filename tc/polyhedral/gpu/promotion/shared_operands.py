@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from collections.abc import Sequence as Items
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from tc.polyhedral.gpu.promotion.promote_temporaries import has_owner
 from tc.polyhedral.ir.gathered import Gathered
 from tc.polyhedral.ir.loops import LoopKind, Sharing
 from tc.polyhedral.ir.scop import Rotation, Scop, ScopStatement, layouts_of, reads_by_position
-from tc.polyhedral.ir.swizzle import SWIZZLED_ROW
+from tc.polyhedral.ir.swizzle import SWIZZLED_ROW, SWIZZLED_ROWS, Swizzle
 from tc.polyhedral.ir.tree import Member
 from tc.polyhedral.transform.buffer_layouts import Padding, bytes_of
 from tc.polyhedral.transform.promotion import Access, Footprint, Placement, Promoted, promote_accesses
@@ -87,10 +88,10 @@ def promote_operand(
         if box is None:
             continue
         name, order = f"shared{len(scop.promotions)}_{operand.read.tensor}", _order(operand, tiles.layout, box)
-        swizzled = tiles.swizzled and _may_be_swizzled(operand, order, box)
-        padding = 0 if swizzled else tiles.padding
         room = _room(operand, box)
-        placement = Placement(name, order, Sharing.BLOCK, padding, tiles.rotation, room=room, swizzled=swizzled)
+        swizzle = _swizzle(operand, order, room) if tiles.swizzled else None
+        padding = tiles.padding if swizzle is None else 0
+        placement = Placement(name, order, Sharing.BLOCK, padding, tiles.rotation, room=room, swizzle=swizzle)
         if bytes_of(placement.layout(tensor.type, box, written=False)) > tiles.bytes:
             continue
         if not turned and has_owner([operand.relation], members):
@@ -102,15 +103,14 @@ def promote_operand(
     return None
 
 
-def _may_be_swizzled(operand: Operand, order: tuple[int, ...], box: Box) -> bool:
-    """Whether it is a factor of a product whose rows in memory are those that a swizzle is of."""
-    factors = matrix_factors(operand.statement.body.value)
-    return (
-        factors is not None
-        and operand.gathered is None
-        and operand.read.type.is_half
-        and box.extents[order[-1]] * operand.read.type.itemsize == SWIZZLED_ROW
-    )
+def _swizzle(operand: Operand, order: tuple[int, ...], room: tuple[int, ...]) -> Swizzle | None:
+    """That of a factor of a product of halves, with the rows of its tile in memory; None where these do not fit it."""
+    if matrix_factors(operand.statement.body.value) is None or operand.gathered is not None or not order:
+        return None
+    row = room[order[-1]] * operand.read.type.itemsize
+    found = Swizzle(row, math.prod(room) // room[order[-1]])
+    fits = operand.read.type.is_half and row % SWIZZLED_ROW == 0 and found.panel % SWIZZLED_ROWS == 0
+    return found if fits else None
 
 
 def _order(operand: Operand, layout: TileLayout, box: Box) -> tuple[int, ...]:

@@ -1,8 +1,8 @@
 """Nests of products become matrix instructions of groups of four warps (PTX ISA: ``wgmma``).
 
 The lane of a thread is ``x + 4 * y + 32 * (z % 4)``, as ``tc.polyhedral.gpu.tensor.warp_tiles`` deals points out.
-Both factors lie in swizzled shared memory, a row of 128 bytes for each row of the left one and each column of the
-right one, from which instructions read them by themselves.  ``tc.polyhedral.proof.tensor.verify_groups`` proves that
+Both factors lie in swizzled shared memory, where their steps lie along rows, or count them, and instructions read them
+by themselves.  ``tc.polyhedral.proof.tensor.verify_groups`` proves that
 what they read there is what they multiply.
 """
 
@@ -35,10 +35,12 @@ from tc.polyhedral.ir.loops import (
     variables,
 )
 from tc.polyhedral.ir.scop import Scop
-from tc.polyhedral.ir.swizzle import SWIZZLED_ROW, SWIZZLED_ROWS
+from tc.polyhedral.ir.swizzle import SWIZZLED_ROWS
 
 _REPEATED: Final = (LoopKind.SEQUENTIAL, LoopKind.UNROLLED)
 _ZERO: Final = IndexLiteral(0)
+# Bytes, of which descriptors have a multiple also where it does not matter.
+_PIECE: Final = 16
 
 
 @frozen
@@ -73,7 +75,7 @@ class GroupInstructions:
         if roles is None:
             return None
         x, y, z = lanes
-        # How many rows of memory what counts those of an operand goes further.
+        # How many rows further what counts those of an operand goes.
         of_left = {y: 1, roles.rows: GROUP, z: GROUP_ROWS}
         of_right = {roles.pair: 1, x: PAIR, roles.columns: PAIR * QUADS}
         along = (nest.iterator, steps.iterator)
@@ -103,21 +105,29 @@ class GroupInstructions:
 
     def _is_swizzled(self, factor: Read) -> bool:
         buffer = self.buffers.get(factor.tensor)
-        return buffer is not None and buffer.shared and buffer.swizzled
+        return buffer is not None and buffer.shared and buffer.swizzle is not None
 
     def _matrix(
         self, factor: Read, place: tuple[IndexExpression, ...], rows: Mapping[str, int], steps: tuple[str, str]
     ) -> SharedMatrix | None:
-        """The operand; None where its rows are not those of the swizzle, or others do not begin with eight of them."""
-        layout, form = self.buffers[factor.tensor].layout, LinearForm()
-        for subscript, stride in zip(place, layout.strides, strict=True):
-            form = form.plus(index_form(subscript), stride * layout.type.itemsize)
-        if any(form.slope(name) != further * SWIZZLED_ROW for name, further in rows.items()):
+        """The operand; None where neither its steps nor its rows lie along those of the swizzle.
+
+        ``rows``: how many rows further what counts them goes.
+        """
+        buffer, form = self.buffers[factor.tensor], LinearForm()
+        swizzle, itemsize = buffer.swizzle, buffer.layout.type.itemsize
+        assert swizzle is not None, "it was asked for"
+        for subscript, stride in zip(place, buffer.layout.strides, strict=True):
+            form = form.plus(index_form(subscript), stride * itemsize)
+        turned = form.slope(steps[1]) != itemsize
+        row, step = (itemsize, swizzle.row) if turned else (swizzle.row, itemsize)
+        if any(form.slope(name) != further * row for name, further in rows.items()) or form.slope(steps[1]) != step:
             return None
         others = [factor for term, factor in form.factors.items() if not variables(term) & {*rows, *steps}]
-        if form.slope(steps[1]) != layout.type.itemsize or any(n % SWIZZLED_ROWS for n in (*others, form.constant)):
+        if any(number % (GROUP * swizzle.row) for number in (*others, form.constant)):
             return None
-        return SharedMatrix(factor.tensor, OPERANDS[factor.type], place, SWIZZLED_ROWS)
+        leading = swizzle.panel if turned else _PIECE
+        return SharedMatrix(factor.tensor, OPERANDS[factor.type], place, SWIZZLED_ROWS, leading, turned)
 
 
 def _at(matrix: SharedMatrix, first: Mapping[str, IndexExpression]) -> SharedMatrix:

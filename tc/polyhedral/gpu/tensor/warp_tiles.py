@@ -202,10 +202,11 @@ def _tile(
 
 
 def _is_for_groups(product: MatrixProduct, layouts: Mapping[str, Layout]) -> bool:
-    """Whether groups run all steps of a product of halves, whole rows of them at a time, along memory."""
+    """Whether groups run all steps of a product of halves whose factors lie along steps, rows or columns in memory."""
     steps, k = product.extent(product.steps), product.shape.k
     factors = matrix_factors(product.statement.body.value) or ()
-    along = all(stride(own.subscripts, layouts[own.tensor], product.steps) == 1 for own in factors)
+    sides = (product.steps, product.rows, product.columns)
+    along = all(any(stride(own.subscripts, layouts[own.tensor], n) == 1 for n in sides) for own in factors)
     return along and product.shape.elements == PAIR and steps % k == 0 and steps >= _GROUP_STEPS * k
 
 

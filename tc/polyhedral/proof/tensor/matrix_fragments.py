@@ -12,6 +12,7 @@ from typing import Final
 
 from tc.base.dots import MatrixShape
 from tc.base.frozen import frozen
+from tc.polyhedral.ir.loops import SharedMatrix
 
 
 @frozen
@@ -60,11 +61,11 @@ class GroupFragments:
     right: str
 
 
-def group_fragments_of(shape: MatrixShape, left: int, right: int) -> GroupFragments | None:
-    """Those of a shape, with so many bytes from eight rows of either factor to the next ones; None if it is unknown.
+def group_fragments_of(shape: MatrixShape, left: SharedMatrix, right: SharedMatrix) -> GroupFragments | None:
+    """Those of a shape, with factors that lie so; None if it is unknown.
 
     (PTX ISA, "Register Fragments and Shared Memory Matrix Layouts" of ``wgmma.mma_async.m64nNk16``; "Canonical
-    Layouts": K-major, with the swizzle of 128 bytes.)
+    Layouts": K-major and MN-major, with the swizzle of 128 bytes.)
     """
     known = (shape.m, shape.k, shape.sums) == (64, 16, "f32") and shape.operands in ("f16", "bf16")
     if not known or shape.n % 8 or not 8 <= shape.n <= 256:
@@ -75,9 +76,17 @@ def group_fragments_of(shape: MatrixShape, left: int, right: int) -> GroupFragme
             "4 * floor(j/8) + 2 * floor((i mod 16)/8) + (j mod 2)] : "
             f"0 <= i < 64 and 0 <= j < {shape.n} }}"
         ),
-        left=f"{{ [i, k] -> [{left} * floor(i/8) + 128 * (i mod 8) + 2 * k] : 0 <= i < 64 and 0 <= k < 16 }}",
-        right=f"{{ [k, j] -> [{right} * floor(j/8) + 128 * (j mod 8) + 2 * k] : 0 <= k < 16 and 0 <= j < {shape.n} }}",
+        left=f"{{ [i, k] -> [{_place(left, 'i')}] : 0 <= i < 64 and 0 <= k < 16 }}",
+        right=f"{{ [k, j] -> [{_place(right, 'j')}] : 0 <= k < 16 and 0 <= j < {shape.n} }}",
     )
+
+
+def _place(matrix: SharedMatrix, row: str) -> str:
+    """Of an element of a row and a step k, in bytes of two for each."""
+    if matrix.turned:
+        panel = f"{matrix.leading} * floor({row}/64) + 2 * ({row} mod 64)"
+        return f"{panel} + {matrix.stride} * floor(k/8) + 128 * (k mod 8)"
+    return f"{matrix.stride} * floor({row}/8) + 128 * ({row} mod 8) + 2 * k"
 
 
 def fragments_of(shape: MatrixShape) -> Fragments | None:

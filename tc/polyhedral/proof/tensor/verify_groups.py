@@ -3,8 +3,8 @@
 An instruction says, by the figures of its manual (``tc.polyhedral.proof.tensor.matrix_fragments``), which row and
 column each sum of a lane belongs to, and at which byte, from the first element of a factor on, it finds an element.  So
 for every instance of a nest, the place that it reads is compared with the one where the instruction finds the element
-of its row, its column and its step.  Both are offsets before the swizzle, which moves the bytes of an array without two
-of them getting one place, and does the same at addresses as at offsets: arrays that are swizzled begin at multiples of
+of its row, its column and its step.  Both are offsets before pieces change places, by which no two bytes get one place,
+which does the same at addresses as at offsets: arrays that are swizzled begin at multiples of
 eight rows, and a first element is in the first of eight.
 
 Other lanes and other warps read what an instance reads, so that a barrier stands between that and every write,
@@ -53,7 +53,7 @@ class _Check(NestCheck[GroupMma]):
     def find(self) -> Counterexample | None:
         """The first failure."""
         node = self.node
-        fragments = group_fragments_of(node.shape, node.left.stride, node.right.stride)
+        fragments = group_fragments_of(node.shape, node.left, node.right)
         if fragments is None or not self.is_product() or not self.has_whole_nest() or not self.has_places():
             return Counterexample(Violation.WRONG_FRAGMENT, self.statement.name)
         if not self.has_whole_groups():
@@ -81,10 +81,15 @@ class _Check(NestCheck[GroupMma]):
         return all(counts[name] == count for name, count in wanted.items() if name is not None)
 
     def has_places(self) -> bool:
-        """Whether both factors lie in swizzled arrays, in which a descriptor can say how far eight rows are apart."""
+        """Whether both factors lie in swizzled arrays, whose rows and panels are as far apart as a descriptor can say."""
         operands = (self.node.left, self.node.right)
-        swizzled = all(self.promotion(own.tensor).buffer.swizzled for own in operands)
-        return swizzled and all(own.stride % _PIECE == 0 and 0 <= own.stride < _FARTHEST for own in operands)
+        for own in operands:
+            swizzle = self.promotion(own.tensor).buffer.swizzle
+            if swizzle is None or swizzle.row % SWIZZLED_ROW or swizzle.panel % SWIZZLED_ROWS:
+                return False
+            if any(number % _PIECE or not 0 <= number < _FARTHEST for number in (own.stride, own.leading)):
+                return False
+        return True
 
     def has_whole_groups(self) -> bool:
         """Whether all lanes of a group come there together, wherever one of them does."""
@@ -156,7 +161,7 @@ class _Check(NestCheck[GroupMma]):
         if not all(firsts.is_subset(fit_for_c(own, frame).reset_tuple_id()) for own in matrix.subscripts):
             return Counterexample(Violation.MISUSED_DIVISION, matrix.tensor)
         first = self.first(matrix, frame).intersect_domain(firsts)
-        if not self.is_named_alike(first) or not _begins_rows(first):
+        if not self.is_named_alike(first) or not _begins_rows(first, turned=matrix.turned):
             return wrong
         relative = self.relative(fragments, left=left)
         found = self.read(f"{{ [{', '.join(self.names)}] -> [{', '.join(self.names[: self.place.around + 1])}] }}")
@@ -167,9 +172,7 @@ class _Check(NestCheck[GroupMma]):
         if not found.range().is_subset(bytes):
             return Counterexample(Violation.OUT_OF_BOUNDS, matrix.tensor)
         places = self.instances.apply_range(read_of(self.statement, matrix.tensor).place)
-        terms = (f"{stride * layout.type.itemsize} * a{n}" for n, stride in enumerate(layout.strides))
-        names = ", ".join(f"a{n}" for n in range(len(layout.strides)))
-        wanted = places.apply_range(self.read(f"{{ [{names}] -> [{' + '.join(terms)}] }}"))
+        wanted = places.apply_range(self.bytes_in(matrix))
         if not wanted.is_subset(found):
             pairs = self.instances.reverse().apply_range(wanted.subtract(found))
             return Counterexample(Violation.WRONG_FRAGMENT, pair_text(isl.UnionMap.from_map(pairs)))
@@ -178,11 +181,17 @@ class _Check(NestCheck[GroupMma]):
     def first(self, matrix: SharedMatrix, frame: Frame) -> isl.Map:
         """``{ [loops around, chunk] -> [byte] }`` of the first element."""
         subscripts = [index_function(own, frame) for own in matrix.subscripts]
-        layout = self.promotion(matrix.tensor).buffer.layout
         found = function_map(subscripts, frame.space()).reset_tuple_id(isl.dim_type.in_)
-        terms = (f"{stride * layout.type.itemsize} * a{n}" for n, stride in enumerate(layout.strides))
-        names = ", ".join(f"a{n}" for n in range(len(layout.strides)))
-        return found.apply_range(self.read(f"{{ [{names}] -> [{' + '.join(terms)}] }}"))
+        return found.apply_range(self.bytes_in(matrix))
+
+    def bytes_in(self, matrix: SharedMatrix) -> isl.Map:
+        """``{ [subscripts] -> [byte] }`` of an array, before pieces change places."""
+        buffer = self.promotion(matrix.tensor).buffer
+        assert buffer.swizzle is not None, "it has places"
+        terms = (f"{stride * buffer.layout.type.itemsize} * a{n}" for n, stride in enumerate(buffer.layout.strides))
+        names = ", ".join(f"a{n}" for n in range(len(buffer.layout.strides)))
+        offset = self.read(f"{{ [{names}] -> [{' + '.join(terms)}] }}")
+        return offset.apply_range(buffer.swizzle.panels(self.scop.context))
 
     def is_named_alike(self, first: isl.Map) -> bool:
         """Whether all lanes of a group name the same element."""
@@ -205,8 +214,8 @@ class _Check(NestCheck[GroupMma]):
         return at.apply_range(self.read(chosen)).apply_range(self.read(fragments.left if left else fragments.right))
 
 
-def _begins_rows(first: isl.Map) -> bool:
+def _begins_rows(first: isl.Map, *, turned: bool) -> bool:
     """Whether elements are the first of pieces in the first of eight rows, with room for the steps behind them."""
-    last = SWIZZLED_ROW - 2 * _PIECE
+    last = 0 if turned else SWIZZLED_ROW - 2 * _PIECE
     text = f"{{ [o] : o mod {_PIECE} = 0 and o mod {SWIZZLED_ROWS} <= {last} }}"
     return bool(first.range().is_subset(isl.Set.read_from_str(first.get_ctx(), text)))

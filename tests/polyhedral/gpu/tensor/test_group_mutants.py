@@ -33,7 +33,7 @@ from tc.polyhedral.ir.loops import (
 from tests.mutants.judge import Given, Verdict, judge
 from tests.mutants.mistakes import Mistake
 from tests.polyhedral.gpu.tensor.products import LAYOUTS, operands
-from tests.turns import one_in
+from tests.turns import every, one_in
 
 Change: TypeAlias = "Callable[[GroupMma], GroupMma]"
 Matrix: TypeAlias = "Callable[[SharedMatrix, GroupMma], SharedMatrix]"
@@ -126,6 +126,7 @@ SIDES: dict[str, Matrix] = {
     "half a stride": lambda own, _: replace(own, stride=own.stride // 2),
     "twice the stride": lambda own, _: replace(own, stride=2 * own.stride),
     "no stride": lambda own, _: replace(own, stride=0),
+    "turned": lambda own, _: replace(own, turned=not own.turned),
     "the next piece": moved(2, 8),
     "the next row": moved(1, 1),
     "eight rows further": moved(1, 8),
@@ -202,9 +203,10 @@ def test_what_is_not_as_it_is_said_is_refused(name: str) -> None:
 
 
 @one_in(4)
+@pytest.mark.parametrize("layout", every(2, LAYOUTS))
 @pytest.mark.parametrize("name", CHANGES)
-def test_mistakes_are_refused_and_seen(name: str) -> None:
-    assert judged(mistake(name, CHANGES[name])) == Verdict(refused=True, wrong=True)
+def test_mistakes_are_refused_and_seen(name: str, layout: str) -> None:
+    assert judged(mistake(name, CHANGES[name]), layout) == Verdict(refused=True, wrong=True)
 
 
 def test_a_missing_fence_is_refused_and_seen() -> None:
@@ -212,9 +214,9 @@ def test_a_missing_fence_is_refused_and_seen() -> None:
     assert verdict == Verdict(refused=True, wrong=True)
 
 
-def judged(made: Mistake) -> Verdict:
-    a, b = operands("AB'", "float16", 128, 128, 128)
-    first, second, term = LAYOUTS["AB'"]
+def judged(made: Mistake, layout: str = "AB'") -> Verdict:
+    a, b = operands(layout, "float16", 128, 128, 128)
+    first, second, term = LAYOUTS[layout]
     text = f"def f(float16{first}, float16{second}) -> (C) {{ C(m,n) +=! {term} }}"
     options = tc.GpuOptions(tc.ScheduleOptions(tile=(128, 128, 64)), stages=2, shared_memory=64 << 10)
     return judge(text, "f", Given({"A": a, "B": b}), options, made)

@@ -10,7 +10,7 @@ import pytest
 import tc
 from tc.dispatch.kernel import Kernel
 from tc.polyhedral.ir.loops import GroupMma, leaves
-from tests.polyhedral.gpu.tensor.products import TYPES, agree, operands, product
+from tests.polyhedral.gpu.tensor.products import LAYOUTS, TYPES, agree, operands, product
 from tests.turns import every, every_row, one_in
 
 TILE = tc.GpuOptions(tc.ScheduleOptions(tile=(64, 64, 64)))
@@ -27,11 +27,12 @@ def is_grouped(kernel: Kernel) -> bool:
 SIZES = ((64, 64, 64), (70, 66, 128), (65, 130, 80), (100, 64, 112))
 
 
-@one_in(2)
+@one_in(3)
 @pytest.mark.parametrize("type", TYPES)
 @pytest.mark.parametrize(("m", "n", "k"), SIZES)
-def test_products_agree_with_the_oracle(m: int, n: int, k: int, type: str) -> None:
-    f, arrays = product("AB'", type), operands("AB'", type, m, n, k)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_products_agree_with_the_oracle(layout: str, m: int, n: int, k: int, type: str) -> None:
+    f, arrays = product(layout, type), operands(layout, type, m, n, k)
     kernel = f.compile(*arrays, target="emulator", options=TILE)
     assert is_grouped(kernel)
     agree(f, arrays, kernel)
@@ -40,8 +41,9 @@ def test_products_agree_with_the_oracle(m: int, n: int, k: int, type: str) -> No
 @one_in(2)
 @pytest.mark.parametrize("stages", [1, 2, 3])
 @pytest.mark.parametrize(("m", "n"), [(128, 128), (150, 130)])
-def test_groups_lie_along_rows(m: int, n: int, stages: int) -> None:
-    f, arrays = product("AB'", "float16"), operands("AB'", "float16", m, n, 192)
+@pytest.mark.parametrize("layout", every(3, LAYOUTS))
+def test_groups_lie_along_rows(layout: str, m: int, n: int, stages: int) -> None:
+    f, arrays = product(layout, "float16"), operands(layout, "float16", m, n, 192)
     kernel = f.compile(*arrays, target="emulator", options=replace(WIDE, stages=stages, shared_memory=96 << 10))
     assert is_grouped(kernel)
     assert isinstance(kernel.options, tc.GpuOptions)
@@ -69,9 +71,7 @@ def test_what_follows_a_product_is_done_with_its_sums_in_registers() -> None:
         2,
         [
             ("AB'", (64, 64, 72), TILE),  # the last instruction would have steps that are not there
-            ("AB", (64, 64, 64), TILE),  # steps do not lie along memory
             ("AB'", (64, 64, 64), replace(TILE, block=(4, 16, 2))),
-            ("AB'", (64, 64, 64), replace(TILE, layout=tc.TileLayout.POINTS)),
             ("AB'", (64, 64, 64), replace(TILE, tensor_cores=tc.TensorCores.WARPS)),
             ("AB'", (64, 64, 32), TILE),
         ],
@@ -86,10 +86,11 @@ def test_single_warps_multiply_what_groups_cannot(
     agree(f, arrays, kernel)
 
 
+@pytest.mark.parametrize("layout", every(2, LAYOUTS))
 @pytest.mark.parametrize("type", every(2, TYPES))
-def test_a_large_product_compiles_without_spills(type: str) -> None:
+def test_a_large_product_compiles_without_spills(type: str, layout: str) -> None:
     pytest.importorskip("cuda.bindings.nvrtc", reason="cuda-bindings is not installed")
-    kernel = product("AB'", type).compile((4096, 4096), (4096, 4096), target="cuda:sm_90a")
+    kernel = product(layout, type).compile((4096, 4096), (4096, 4096), target="cuda:sm_90a")
     assert is_grouped(kernel)
     assert "wgmma.mma_async" in kernel.source
     (grid,) = kernel.resources.grids
