@@ -17,6 +17,7 @@ from tc.polyhedral.analysis.extents import extent_of, sides_of, volume
 from tc.polyhedral.analysis.reads import data_ranges, value_reads
 from tc.polyhedral.analysis.reuse import product_loops
 from tc.polyhedral.analysis.strides import is_turned, iterator_of, stride
+from tc.polyhedral.gpu.mapping.image_points import PAIR, VECTOR, image_loops, in_pairs, in_rows
 from tc.polyhedral.gpu.mapping.runs import run_of
 from tc.polyhedral.ir.loops import LoopKind
 from tc.polyhedral.ir.scop import Scop, ScopStatement, layouts_of
@@ -43,13 +44,9 @@ ENOUGH_STEPS: Final = 16
 # Blocks for each that is enough where threads have runs of points: as many as a multiprocessor has room for; fewer
 # threads hide less of what memory takes.
 FULL: Final = 8
-# Elements of float32 that are copied at once.
-VECTOR: Final = 4
 ITEM: Final = 4
 # The least side of a tile of which threads have pairs of points.
 PAIRS: Final = 16
-# Rows of an image so short that a thread may have a whole one.
-SHORT_ROW: Final = 8
 # Of so many parts of a loop, a shorter one at its end is of no importance.
 MANY_PARTS: Final = 8
 # Products of fewer steps are none that is worth it.
@@ -82,7 +79,7 @@ def default_tiles(scop: Scop, machine: GpuMachine, block: tuple[int, ...] = ()) 
                 product = None if tiled is None else product
                 shares = _shares(tiled or {}) or (product.in_pairs(tiled or {}, shared) if product else {})
                 if product is not None and not block:
-                    shares |= product.in_rows(tiled or {})
+                    shares |= product.in_images(tiled or {}, shares)
                 if tiled is None and not block:
                     runs = _runs(band, shared, chosen, scop, machine, domain)
                 points_of = {member: chosen[member] // count for member, count in shares.items()}
@@ -241,22 +238,24 @@ class _Product:
         """
         body, layouts = self.statement.body, layouts_of(self.scop)
         members = {name: m for m in shared if (name := iterator_of(m.function, body)) is not None}
-        found: set[str] = set()
+        images = image_loops(body, members.keys())
+        found = set(images)
         for read in value_reads(body):
-            uses = [iterators_in((subscript,)) for subscript in read.subscripts]
-            for subscript, own in zip(read.subscripts, uses, strict=True):
-                if own & members.keys() and own - members.keys():
-                    found |= {name for name in own & members.keys() if coefficient(subscript, name) == 1}
             along = {name for name in members if stride(read.subscripts, layouts[read.tensor], name) == 1}
             found |= along or self.by_points(read, members)
         target = layouts[body.target]
         steps = target.steps[:-1]
         vectors = target.type.itemsize == ITEM and all(isinstance(s, int) and s % VECTOR == 0 for s in steps)
+
+        def stores(name: str, own: int) -> bool:
+            """Whether it does, or has pairs that share what is read of an image."""
+            return (vectors and own % VECTOR == 0) or (name in images and own == PAIR)
+
         return frozenset(
             member
             for name, member in members.items()
             if name in found
-            if stride(body.subscripts, target, name) != 1 or (vectors and points.get(member, 1) % VECTOR == 0)
+            if stride(body.subscripts, target, name) != 1 or stores(name, points.get(member, 1))
         )
 
     def in_pairs(self, tile: Mapping[Member, int], shared: Items[Member]) -> dict[Member, int]:
@@ -267,24 +266,14 @@ class _Product:
         many = blocks >= 2 * self.machine.enough_blocks
         return {member: -(-size // 2) for member, size in sides.items()} if small and many else {}
 
-    def in_rows(self, tile: Mapping[Member, int]) -> dict[Member, int]:
-        """The threads along some loops of a convolution of small images: each of them has whole rows, whose taps share
-        elements, and as many filters as a vector has.
-        """
-        body = self.statement.body
-        sizes = {name: size for m, size in tile.items() if (name := iterator_of(m.function, body)) is not None}
-        members = {name: m for m in tile if (name := iterator_of(m.function, body)) is not None}
-        for read in value_reads(body):
-            last = iterators_in(read.subscripts[-1:])
-            rows = [name for name in last & sizes.keys() if coefficient(read.subscripts[-1], name) == 1]
-            if len(rows) != 1 or last <= sizes.keys() or not 1 < sizes[rows[0]] <= SHORT_ROW:
-                continue
-            row, image = members[rows[0]], iterators_in(read.subscripts)
-            filters = {name: size // VECTOR for name, size in sizes.items() if name not in image and size % VECTOR == 0}
-            others = math.prod(size for name, size in sizes.items() if name not in (rows[0], *filters))
-            if sizes[rows[0]] == self.extent(row) and others * math.prod(filters.values()) >= 2 * self.machine.warp:
-                return {row: 1, **{members[name]: size for name, size in filters.items()}}
-        return {}
+    def in_images(self, tile: Mapping[Member, int], shares: Mapping[Member, int]) -> dict[Member, int]:
+        """The threads along some loops of a convolution, whose taps share elements."""
+        members = {name: m for m in tile if (name := iterator_of(m.function, self.statement.body)) is not None}
+        sizes = {name: tile[member] for name, member in members.items()}
+        whole = {name: self.extent(member) for name, member in members.items()}
+        threads = in_rows(self.statement.body, sizes, whole, self.machine)
+        threads = threads or ({} if shares else in_pairs(self.statement.body, sizes, self.machine))
+        return {members[name]: count for name, count in threads.items()}
 
     def by_points(self, read: Read, members: Mapping[str, Member]) -> set[str]:
         """The loop that is innermost in shared memory where an operand lies there in another order than in memory."""

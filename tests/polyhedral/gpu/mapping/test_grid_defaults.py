@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 
 import tc
 from tc.polyhedral.transform.share_loops import even_threads
+from tc.reference.compare import compare
 from tests.translated import translated
 
 MM = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }"
@@ -70,8 +72,35 @@ def test_what_is_turned_has_square_tiles() -> None:
 
 def test_short_loops_of_a_product_share_a_tile_with_others_along_the_same_operand() -> None:
     text = source(GCONV, (32, 32, 8, 28, 28), (32, 8, 8, 3, 3))
-    assert launches(text) == [[(512, 1, 1), (26, 13, 1)]]
-    assert "_O[32]" in text
+    assert launches(text) == [[(512, 1, 1), (13, 13, 1)]]
+    assert "_O[64]" in text
+
+
+@pytest.mark.parametrize(
+    ("shapes", "block", "along"),
+    [
+        (((32, 32, 8, 28, 28), (32, 8, 8, 3, 3)), (13, 13, 1), "56 * thread_y + 2 * thread_x"),
+        (((32, 32, 4, 56, 56), (32, 4, 4, 3, 3)), (27, 9, 1), "180 * thread_y + 2 * thread_x"),
+        # Too few threads would be left.
+        (((32, 32, 16, 14, 14), (32, 16, 16, 3, 3)), (12, 12, 1), "14 * thread_y + thread_x"),
+    ],
+)
+def test_threads_have_pairs_of_points_of_an_image(
+    shapes: tuple[tuple[int, ...], ...], block: tuple[int, int, int], along: str
+) -> None:
+    """Neighbours along both sides, of which taps read some elements again, where that leaves four warps."""
+    text = source(GCONV, *shapes)
+    assert [own for kernel in launches(text) for own in kernel[1:]] == [block]
+    assert f" = {along};" in text
+
+
+def test_pairs_of_points_are_what_is_defined() -> None:
+    arrays = [np.random.default_rng(0).random(shape, np.float32) for shape in ((320, 1, 2, 28, 28), (1, 2, 2, 3, 3))]
+    gconv = tc.define(GCONV).single()
+    kernel = gconv.compile(*arrays, target="emulator")
+    assert isinstance(kernel.options, tc.GpuOptions)
+    assert kernel.options.block == (13, 13)
+    assert compare(gconv.oracle(*arrays)["O"], np.asarray(kernel(*arrays))).ok
 
 
 def test_all_threads_have_as_many_points_if_that_can_be() -> None:
