@@ -163,13 +163,13 @@ ROOMS = {
         "polyhedral.transform",
         "islpy",
     ),
-    "polyhedral.gpu.promotion": room(
-        "base grammar.syntax language.program language.isl language.algebra targets polyhedral.ir "
-        "polyhedral.analysis polyhedral.transform",
-        "islpy",
-    ),
     "polyhedral.gpu.tensor": room(
         "base language.program targets polyhedral.ir polyhedral.analysis polyhedral.transform",
+        "islpy",
+    ),
+    "polyhedral.gpu.promotion": room(
+        "base grammar.syntax language.program language.isl language.algebra targets polyhedral.ir "
+        "polyhedral.analysis polyhedral.transform polyhedral.gpu.tensor",
         "islpy",
     ),
     "polyhedral": room(
