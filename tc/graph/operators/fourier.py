@@ -52,17 +52,13 @@ def short_time(
     ``window``: a factor for each element of a frame.  ``half``: the first half of each transform, and the middle.
     """
     matrix = _matrix(builder, signal.type, length, length // 2 + 1 if half else length, signal.shape[2])
-    parameters = [parameter(signal.type, ["B", "L", "D"], "X"), parameter(signal.type, ["N", "D", "K", 2], "M")]
-    operands, weight = [signal, matrix], ""
     if window is not None:
-        parameters.append(parameter(window.type, ["N"], "w"))
-        operands.append(window)
-        weight = "w(n) * "
-    statements = [
-        f"W(n, d, k, c) = {weight}M(n, d, k, c)",
-        f"Y(b, f, k, c) +=! X(b, {step} * f + n, d) * W(n, d, k, c)",
-    ]
-    (found,) = builder.call(definition("stft", parameters, ["Y"], statements), *operands)
+        factors = [parameter(matrix.type, ["N", "D", "K", 2], "M"), parameter(window.type, ["N"], "w")]
+        weighted = "W(n, d, k, c) = w(n) * M(n, d, k, c)"
+        (matrix,) = builder.call(definition("windowed", factors, ["W"], [weighted]), matrix, window)
+    parameters = [parameter(signal.type, ["B", "L", "D"], "X"), parameter(matrix.type, ["N", "D", "K", 2], "W")]
+    statement = f"Y(b, f, k, c) +=! X(b, {step} * f + n, d) * W(n, d, k, c)"
+    (found,) = builder.call(definition("stft", parameters, ["Y"], [statement]), signal, matrix)
     return found
 
 

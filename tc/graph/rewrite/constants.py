@@ -20,7 +20,7 @@ Run: TypeAlias = Callable[[Graph], Sequence[np.ndarray]]
 # Views of constants that take more are not copied: they would fill memory.
 MOST_COPIED: Final = 1 << 28
 # What is larger than this, and than the constants that it is made of, is made in each call: it would fill memory.
-MOST_BYTES: Final = 1 << 20
+MOST_BYTES: Final = 1 << 24
 
 
 def folded(graph: Graph, run: Run) -> Graph:
