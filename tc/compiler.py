@@ -346,6 +346,7 @@ def _machine(target: Target) -> Machine:
                 matrix_shapes=(),
                 warpgroups=False,
                 atomic_bytes=frozenset({4}),
+                most_threads=GENERIC_GPU.block_threads,
             )
         case _:
             assert_never(target)

@@ -135,6 +135,9 @@ def plan_of(
     match options, machine:
         case GpuOptions(), GpuMachine():
             plan = plan_split(specialization, options, machine)
+            # Explicit sizes of tiles are those of the loops of the program.
+            joins = options.schedule.tile is None and options.schedule.fusion is not Fusion.MINIMAL
+            plan = replace(plan, rereads=2 * machine.block_threads if joins else 0)
             owners = Owners(machine.enough_blocks, machine.enough_blocks * machine.block_threads)
             sharers = Sharers(owners, _PARTS_OF_GPUS, machine.atomic_bytes, options.numerics.deterministic, wide)
         case CpuOptions(), CpuMachine():

@@ -33,6 +33,7 @@ from tc.polyhedral.gpu.promotion.promote_operands import promote_operands
 from tc.polyhedral.gpu.promotion.promote_private import promote_private
 from tc.polyhedral.gpu.promotion.promote_shared import SharedRoom, promote_shared
 from tc.polyhedral.gpu.promotion.promote_temporaries import Memory, promote_temporaries
+from tc.polyhedral.gpu.promotion.unroll_rows import unroll_rows
 from tc.polyhedral.gpu.tensor.groups import has_groups
 from tc.polyhedral.gpu.tensor.instructions import matrix_instructions
 from tc.polyhedral.gpu.tensor.products import matrix_product
@@ -155,7 +156,7 @@ PASSES: Final[Passes[ScheduleTree, CpuOptions, CpuMachine]] = (
 
 
 def _map(tree: ScheduleTree, scop: Scop, options: GpuOptions, machine: GpuMachine) -> State:
-    tiles, grid = tiles_of(options, scop, machine), grid_of(options, machine)
+    tiles, grid = tiles_of(options, scop, machine), grid_of(options, scop, machine)
     return map_to_grid(tree, tiles, grid, launched_steps=launches_steps(options)), scop
 
 
@@ -164,13 +165,13 @@ def launches_steps(options: GpuOptions) -> bool:
     return options.schedule.tile is None
 
 
-def grid_of(options: GpuOptions, machine: GpuMachine) -> Grid:
+def grid_of(options: GpuOptions, scop: Scop, machine: GpuMachine) -> Grid:
     """The grid that options ask for."""
-    return Grid(options.grid, options.block, options.distribution, machine)
+    return Grid(options.grid, options.block, options.distribution, machine, scop.row_threads)
 
 
 def _tile_blocks(tree: ScheduleTree, scop: Scop, options: GpuOptions, machine: GpuMachine) -> State:
-    return tile_tree(tree, grid_cuts(tiles_of(options, scop, machine), grid_of(options, machine))), scop
+    return tile_tree(tree, grid_cuts(tiles_of(options, scop, machine), grid_of(options, scop, machine))), scop
 
 
 def _drop_degenerate_loops(tree: ScheduleTree, scop: Scop, _options: GpuOptions, _machine: GpuMachine) -> State:
@@ -181,8 +182,13 @@ def _mark_reductions(tree: ScheduleTree, scop: Scop, _options: GpuOptions, _mach
     return mark_reductions(tree, scop), scop
 
 
-def _promote_temporaries(tree: ScheduleTree, scop: Scop, options: GpuOptions, _machine: GpuMachine) -> State:
-    memory = Memory(known(options.register_accumulators), known(options.shared_memory), known(options.shuffles))
+def _unroll_rows(tree: ScheduleTree, scop: Scop, _options: GpuOptions, machine: GpuMachine) -> State:
+    return unroll_rows(tree, scop, machine.multiprocessor.registers), scop
+
+
+def _promote_temporaries(tree: ScheduleTree, scop: Scop, options: GpuOptions, machine: GpuMachine) -> State:
+    private, shared, shuffles = options.register_accumulators, options.shared_memory, options.shuffles
+    memory = Memory(known(private), known(shared), known(shuffles), machine.multiprocessor.registers)
     return promote_temporaries(tree, scop, memory)
 
 
@@ -196,8 +202,8 @@ def _promote_shared(tree: ScheduleTree, scop: Scop, options: GpuOptions, machine
     if not shared:
         return tree, scop
     padding = Padding.BANKS if options.padding is None else options.padding
-    groups = has_groups(options, machine)
-    room = SharedRoom(shared, options.layout, padding, options.stages, machine.stages, groups)
+    groups, registers = has_groups(options, machine), machine.multiprocessor.registers
+    room = SharedRoom(shared, options.layout, padding, options.stages, machine.stages, registers, groups)
     return promote_shared(tree, scop, room)
 
 
@@ -261,6 +267,7 @@ GRID_PASSES: Final[Passes[ScheduleTree, GpuOptions, GpuMachine]] = (
     ("tile", _tile_blocks),
     ("drop degenerate loops", _drop_degenerate_loops),
     ("mark reductions", _mark_reductions),
+    ("unroll rows", _unroll_rows),
     ("promote temporaries", _promote_temporaries),
     ("promote private", _promote_private),
     ("promote shared", _promote_shared),

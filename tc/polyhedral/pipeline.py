@@ -321,7 +321,7 @@ class _Run:
         refuse_surplus_sizes(tree, scop, self.options)
         match self.options, self.machine:
             case GpuOptions() as options, GpuMachine() as machine:
-                tiles, grid = tiles_of(options, scop, machine), grid_of(options, machine)
+                tiles, grid = tiles_of(options, scop, machine), grid_of(options, scop, machine)
                 refuse_surplus_dimensions(tree, tiles, grid, launched_steps=launches_steps(options))
 
     def tiles(self, trees: Mapping[str, ScheduleTree], scop: Scop) -> tuple[Sizes, Mapping[str, RegisterTile]]:

@@ -15,6 +15,7 @@ from tc.base.errors import OptionsError, VerificationError
 from tc.language.isl.session import MAX_OPERATIONS, budget_told, is_out_of_operations
 from tc.language.program.specialization import Specialization
 from tc.language.program.terms import byte_factors, factors_of_instructions
+from tc.polyhedral.gpu.mapping.join_reread_rows import join_reread_rows
 from tc.polyhedral.gpu.mapping.split_plan import Plan, Whose
 from tc.polyhedral.ir.contractions import Contraction
 from tc.polyhedral.ir.counterexample import Counterexample
@@ -66,11 +67,21 @@ _TO_SCHEDULE: Final = 6_000_000
 
 
 # What of a plan the rewritten program follows from, before reductions are split.
-_Rewriting: TypeAlias = tuple[bool, bool, bool, Scanning | None, Scanning | None, tuple[Dot, ...]]
+_Rewriting: TypeAlias = tuple[bool, bool, int, bool, Scanning | None, Scanning | None, tuple[Dot, ...]]
 
 
 def _rewriting(plan: Plan) -> _Rewriting:
-    return plan.pulls, plan.joins, plan.hoists, plan.recurrences, plan.scans, plan.dots
+    return plan.pulls, plan.joins, plan.rereads, plan.hoists, plan.recurrences, plan.scans, plan.dots
+
+
+def _recounting(plan: Plan) -> Iterator[Callable[[Specialization], Iterator[tuple[Specialization, PulledStatement]]]]:
+    """The rewritings that count the instances of statements in another way, in order."""
+    if plan.pulls:
+        yield pull_reductions
+    if plan.joins:
+        yield from (join_terms, join_dimensions)
+    if plan.rereads:
+        yield partial(join_reread_rows, least=plan.rereads)
 
 
 _Made = TypeVar("_Made")
@@ -123,7 +134,7 @@ class Schedules:
         self._with_transposed: dict[_Rewriting, tuple[Specialization, tuple[TransposedOperand, ...]]] = {}
         self._with_dots: dict[_Rewriting, tuple[Specialization, tuple[Dots, ...]]] = {}
         self._with_hoisted: dict[_Rewriting, tuple[Specialization, tuple[Hoisted, ...]]] = {}
-        self._with_pulled: dict[bool, tuple[Specialization, tuple[PulledStatement, ...]]] = {}
+        self._with_pulled: dict[_Rewriting, tuple[Specialization, tuple[PulledStatement, ...]]] = {}
         self._unscheduled: set[tuple[Fusion, Plan]] = set()
 
     def scop(self, context: isl.Context, plan: Plan) -> Scop:
@@ -137,7 +148,7 @@ class Schedules:
     def _built(self, context: isl.Context, plan: Plan) -> tuple[Specialization, Scop]:
         """The program that the statements are of, and these, of which it is not proven yet where sums begin."""
         if plan not in self._scops:
-            specialization, between_kernels, parts = self._split(plan, context)
+            specialization, between_kernels, parts, threads = self._split(plan, context)
             if plan.counts:
                 specialization = with_counts(specialization)
             if plan.shares:
@@ -149,18 +160,19 @@ class Schedules:
                 if wrong is not None:
                     raise VerificationError(f"{made.tensor} in chunks of steps is not proven correct: {wrong}")
             scop = build_scop(specialization, context, plan.wide)
-            scop = replace(scop, between_kernels=between_kernels, shared_parts=parts)
+            scop = replace(scop, between_kernels=between_kernels, shared_parts=parts, row_threads=threads)
             self._scops[plan] = specialization, scop
         return self._scops[plan]
 
     def _split(
         self, plan: Plan, context: isl.Context
-    ) -> tuple[Specialization, frozenset[str], MappingProxyType[str, str]]:
+    ) -> tuple[Specialization, frozenset[str], MappingProxyType[str, str], MappingProxyType[str, int]]:
         """The program with reductions split, step by step, each of them proven; what passes between kernels; and, by
-        statement, what counts the blocks that share a reduction.
+        statement, what counts the blocks that share a reduction, and the threads that share its partial results.
         """
         between_kernels = frozenset[str]()
         parts: dict[str, str] = {}
+        threads: dict[str, int] = {}
         every_split: tuple[Split, ...] = ()
         found = self._transposed(plan, context)
         missing: dict[str, int] = {}
@@ -175,6 +187,8 @@ class Schedules:
                 prove_split(found.program, changed.program, splits, context)
                 found, every_split = changed, (*every_split, *splits)
                 totals = frozenset(done.total for done in splits)
+                if step.whose is Whose.REDUCTIONS and step.dealing is Dealing.TURNS and not step.required:
+                    threads |= {done.statement: step.parts for done in splits}
                 if step.dealing is Dealing.RUNS:
                     whose[Whose.ACROSS_BLOCKS] = totals
                     names = {done.statement for done in splits}
@@ -190,20 +204,19 @@ class Schedules:
                     "that always has more iterations than that; make it smaller, or leave it out"
                 )
         self._splits[plan] = every_split
-        return found, between_kernels, MappingProxyType(parts)
+        return found, between_kernels, MappingProxyType(parts), MappingProxyType(threads)
 
     def _pulled(self, plan: Plan, context: isl.Context) -> Specialization:
-        """The program with reductions in pull form, each of them proven."""
-        if not plan.pulls:
-            return self.specialization
-        if plan.joins not in self._with_pulled:
+        """The program with reductions in pull form, and loops that are joined, each of them proven."""
+        key = _rewriting(plan)
+        if key not in self._with_pulled:
             found, every = self.specialization, tuple[PulledStatement, ...]()
             prove = partial(find_wrong_pull, context=context)
-            for rewrite in (pull_reductions, *((join_terms, join_dimensions) if plan.joins else ())):
+            for rewrite in _recounting(plan):
                 found, made = _proven(found, rewrite(found), prove)
                 every += made
-            self._with_pulled[plan.joins] = found, every
-        return self._with_pulled[plan.joins][0]
+            self._with_pulled[key] = found, every
+        return self._with_pulled[key][0]
 
     def _in_parts(self, plan: Plan, context: isl.Context) -> Specialization:
         """The program with linear recurrences in parts, proven."""
@@ -280,7 +293,7 @@ class Schedules:
 
     def pulled(self, plan: Plan) -> tuple[PulledStatement, ...]:
         """Which reductions are in pull form, in the statements that were asked for before."""
-        return self._with_pulled[plan.joins][1] if plan.pulls else ()
+        return self._with_pulled[_rewriting(plan)][1]
 
     def hoisted(self, plan: Plan) -> tuple[Hoisted, ...]:
         """Which parts of values are computed once, in the statements that were asked for before."""

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from tc.base.dots import Dot, MatrixShape
 from tc.base.frozen import frozen
-from tc.base.grid import STATIC_SHARED, WARP
+from tc.base.grid import MOST_THREADS, STATIC_SHARED, WARP
 from tc.targets.multiprocessor import MULTIPROCESSORS, Multiprocessor
 
 
@@ -66,7 +66,7 @@ class GpuMachine:
     ``asynchronous_copies``: tiles are copied to shared memory while threads work on others.  ``branches``: threads of a
     block may wait for each other in a branch that not all blocks take.  ``matrix_shapes``: of its matrix instructions.
     ``warpgroups``: four warps together have such instructions, whose operands lie in shared memory (PTX: ``wgmma``).
-    ``atomic_bytes``: sizes of elements in memory that threads can update atomically.
+    ``atomic_bytes``: sizes of elements in memory that threads can update atomically.  ``most_threads``: of a block.
     """
 
     multiprocessors: int
@@ -78,6 +78,7 @@ class GpuMachine:
     matrix_shapes: tuple[MatrixShape, ...] = ()
     warpgroups: bool = False
     atomic_bytes: frozenset[int] = frozenset({4, 8})
+    most_threads: int = MOST_THREADS
 
     @property
     def enough_blocks(self) -> int:

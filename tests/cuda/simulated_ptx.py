@@ -396,7 +396,7 @@ def test_wide_accesses_agree_with_the_oracle(name: str) -> None:
     assert not GPU.failures
 
 
-@pytest.mark.parametrize("shape", [(3, 1000), (2, 4099)])
+@pytest.mark.parametrize("shape", [(3, 1000), (2, 4099), (200, 9601)])
 def test_totals_of_rows_agree_with_the_oracle(shape: tuple[int, int]) -> None:
     """Each thread adds up the partial results of all warps behind one barrier."""
     text = """

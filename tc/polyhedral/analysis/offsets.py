@@ -204,6 +204,11 @@ def divided(form: LinearForm, divisor: int, ranges: Ranges) -> tuple[LinearForm,
             quotient, remainder = divided(coarse, divisor // factor, ranges)
             return whole.plus(quotient), fine.plus(remainder, factor)
     quotient, remainder = _undivided(rest, divisor)
+    match list(rest.factors.items()):
+        case [(IndexOperation(IndexOperator.NONNEGATIVE_DIVIDE, (inner, IndexLiteral(by))), 1)] if not rest.constant:
+            quotient, _ = divided(index_form(inner), by * divisor, ranges)  # x / 4 / 3 is x / 12
+        case _:
+            pass
     return whole.plus(quotient), remainder
 
 

@@ -21,10 +21,10 @@ class PulledStatement:
 
 
 def _text(value: Expression) -> str:
-    """An affine expression of iterators, or a quotient or remainder of one."""
+    """An affine expression of iterators, or quotients and remainders of one."""
     match value:
-        case Binary(operator, IteratorReference(name), Literal(size)) if operator.value in "/%":
-            return f"{name} {operator.value} {size}"
+        case Binary(operator, IteratorReference() | Binary() as divided, Literal(size)) if operator.value in "/%":
+            return f"{_text(divided)} {operator.value} {size}"
         case _:
             pass
     form = affine_form(value)

@@ -172,7 +172,8 @@ class Scop:
     ``barriers``: named sets; at each point of one, all threads of a block wait for each other.  ``awaits``: by name,
     the copies that do not end where they are begun.  ``sizes``: those that are parameters of all sets and relations.
     ``between_kernels``: temporaries that no loop nest may both write and read.  ``shared_parts``: by statement, the
-    iterator that counts the partial results which blocks have of a reduction.
+    iterator that counts the partial results which blocks have of a reduction.  ``row_threads``: by statement, the
+    threads of a block that share its partial results, where these are more than usual.
     """
 
     context: isl.Context
@@ -185,6 +186,7 @@ class Scop:
     sizes: Sizes = ()
     between_kernels: frozenset[str] = frozenset()
     shared_parts: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    row_threads: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def barrier_names(self) -> frozenset[str]:

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import field
+from types import MappingProxyType
 from typing import Final, assert_never
 
 import islpy as isl
@@ -41,13 +43,15 @@ class Grid:
     ``blocks`` None: as many as there are tiles.  ``threads`` None: about as many as the ``machine`` has by default, or
     half as many again where all have as many points then, or as many as a tile has points; a warp of them lies along x
     where there are two loops to share.  A block has exactly the ``threads`` that are named: those beyond the points of
-    a tile have none, but copy what all share.
+    a tile have none, but copy what all share.  ``row_threads``: those that
+    share the rows of a nest, by statement in it, where they are more.
     """
 
     blocks: tuple[int, ...] | None
     threads: tuple[int, ...] | None
     distribution: Distribution
     machine: GpuMachine
+    row_threads: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
 
 
 @frozen
@@ -135,9 +139,11 @@ def nest_of(band: Band, cuts: tuple[Cut, ...], domain: isl.UnionSet, grid: Grid)
     if grid.threads is not None:
         sizes = sizes[:DIMENSIONS]
     threads: list[int] = []
+    own = (grid.row_threads.get(name, 0) for name in rows)
+    block = max((grid.machine.block_threads, *own))
     for dimension, size in enumerate(sizes):
         along = MOST_THREADS_ALONG[min(dimension, DIMENSIONS - 1)]
-        free = max(1, min(grid.machine.block_threads // math.prod(threads), along))
+        free = max(1, min(block // math.prod(threads), along))
         most = min(size, free, grid.machine.warp if dimension == 0 and len(sizes) > 1 and not rows else free)
         further = most if dimension == 0 else min(most + most // 2, along)
         usual = wished[dimension] or (most if rows else even_threads(size, most, further))

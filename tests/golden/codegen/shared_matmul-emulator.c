@@ -81,6 +81,7 @@ typedef struct tc_products {
   int64_t count;
   struct {
     uint64_t left, right, read;
+    int turned[2];
   } items[64];
 } tc_products;
 typedef struct tc_team {

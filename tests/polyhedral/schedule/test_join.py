@@ -1,9 +1,10 @@
-"""Rows that lie end to end in memory, of terms and of what is kept: which are one, and that kernels are right."""
+"""Rows that lie end to end in memory, of terms, of what is kept, and of what is read again: which are one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -14,6 +15,7 @@ import tc
 from tc.language.isl.session import isl_context
 from tc.language.program.program import INDEX_TYPE, Literal, Reduction, Statement
 from tc.language.program.specialization import Specialization
+from tc.polyhedral.gpu.mapping.join_reread_rows import join_reread_rows
 from tc.polyhedral.ir.pulled import PulledStatement
 from tc.polyhedral.proof.rewrites.verify_pulled import find_wrong_pull
 from tc.polyhedral.schedule.join_dimensions import join_dimensions
@@ -76,7 +78,43 @@ DIMENSIONS: Final[dict[str, tuple[str, Shapes, list[str]]]] = {
         [],
     ),
 }
+GROUPS: Final = """
+def f(float(N,D,H,W) x, float(D) g) -> (y) {
+    s(n) +=! x(n,d,h,w)
+    y(n,d,h,w) = g(d) * (x(n,d,h,w) - s(n))
+}"""
+REREAD: Final[dict[str, tuple[str, Shapes, list[str]]]] = {
+    "a group": (GROUPS, ((2, 3, 5, 7), (3,)), ["S1: n = n, d = dhw / 7 / 5, h = dhw / 7 % 5, w = dhw % 7"]),
+    "a short row": (GROUPS, ((2, 3, 2, 3), (3,)), []),
+    # Loops of its schedule are one without it.
+    "nothing beside": (
+        "def f(float(N,D,H) x) -> (y) { s(n) +=! x(n,d,h)  y(n,d,h) = x(n,d,h) - s(n) }",
+        ((2, 6, 7),),
+        [],
+    ),
+    "another order": (
+        "def f(float(N,D,H) x, float(D) g) -> (y) { s(n) +=! x(n,d,h)  y(n,h,d) = g(d) * (x(n,d,h) - s(n)) }",
+        ((2, 6, 7), (6,)),
+        [],
+    ),
+    "a part of the row": (
+        "def f(float(N,D,H) x, float(D) g) -> (y) { s(n) +=! x(n,d,h)  y(n,d,h) = g(d) - x(n,d,h) where h in 0:4 }",
+        ((2, 6, 7), (6,)),
+        [],
+    ),
+    "an iterator as a value": (
+        "def f(float(N,D,H) x, float(D) g) -> (y) { s(n) +=! x(n,d,h)  y(n,d,h) = g(d) * x(n,d,h) * h }",
+        ((2, 6, 7), (6,)),
+        [],
+    ),
+    "read once": (
+        "def f(float(N,D,H) x, float(N,D,H) z, float(D) g) -> (y) { s(n) +=! x(n,d,h)  y(n,d,h) = g(d) * z(n,d,h) }",
+        ((2, 6, 7), (2, 6, 7), (6,)),
+        [],
+    ),
+}
 CASES: Final = {
+    **{f"again: {name}": (partial(join_reread_rows, least=40), *case) for name, case in REREAD.items()},
     **{name: (join_terms, *case) for name, case in TERMS.items()},
     **{name: (join_dimensions, *case) for name, case in DIMENSIONS.items()},
 }

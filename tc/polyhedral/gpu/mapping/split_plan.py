@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from enum import Enum
 from typing import Final
@@ -18,6 +18,7 @@ from tc.language.program.written_elements import is_scatter, written_iterators
 from tc.polyhedral.analysis.reuse import product_loops
 from tc.polyhedral.analysis.strides import stride
 from tc.polyhedral.gpu.mapping.grid_defaults import ENOUGH_STEPS
+from tc.polyhedral.gpu.mapping.reread_rows import row_threads
 from tc.polyhedral.ir.contractions import Contraction
 from tc.polyhedral.ir.loops import LANES
 from tc.polyhedral.ir.splits import Share
@@ -97,8 +98,9 @@ class Plan:
     how, before anything is split.  ``shares``: how scatters are shared.  ``counts``: indices that are declared distinct
     are counted, and checked.  ``deterministic``: atomic updates do not depend on their order.  ``transposes``: operands
     that products read across memory are transposed.  ``pulls``: reductions are in pull form.  ``joins``: rows that
-    lie end to end are one.  ``hoists``: what many instances share is computed once.  ``dots``: which products are dot
-    products of words.  ``chunks``: the temporaries that hold what leaves a block for a chunk of its steps.
+    lie end to end are one.  ``rereads``: so are loops over rows of so many elements that are read again; 0 for none.
+    ``hoists``: what many instances share is computed once.  ``dots``: which products are dot products of words.
+    ``chunks``: the temporaries that hold what leaves a block for a chunk of its steps.
     """
 
     groups: tuple[Group, ...] = ()
@@ -111,6 +113,7 @@ class Plan:
     transposes: bool = False
     pulls: bool = False
     joins: bool = False
+    rereads: int = 0
     hoists: bool = False
     dots: tuple[Dot, ...] = ()
     chunks: tuple[Contraction, ...] = ()
@@ -144,6 +147,8 @@ _LEAST_SPLIT_STEPS: Final = 64
 def plan_split(specialization: Specialization, options: GpuOptions, machine: GpuMachine) -> Plan:
     """What the options say, or else ``default_groups``."""
     lanes = known(options.shuffles)
+    if options.block is not None:
+        machine = replace(machine, most_threads=min(machine.most_threads, machine.block_threads))
     if options.split_k_threads is None:
         groups = tuple(default_groups(specialization, machine, lanes=lanes))
     else:
@@ -163,26 +168,41 @@ def default_groups(specialization: Specialization, machine: GpuMachine, *, lanes
     results.
     """
     statements = specialization.program.statements
-    rows = _rows(specialization, machine, lanes=lanes)
-    if rows is not None:
-        yield rows
+    rows = tuple(_rows(specialization, machine, lanes=lanes))
+    yield from rows
+    taken = frozenset[str]().union(*(own.among or () for own in rows))
     for blocks_of in (_across, _of_product):
         wanted: dict[int, set[str]] = {}
         for statement in statements:
-            if rows is None or rows.among is None or statement.name not in rows.among:
+            if statement.name not in taken:
                 wanted.setdefault(blocks_of(statement, specialization, machine), set()).add(statement.name)
         yield from (Group(blocks=blocks, among=frozenset(wanted[blocks])) for blocks in sorted(wanted) if blocks > 1)
 
 
-def _rows(specialization: Specialization, machine: GpuMachine, *, lanes: bool) -> Group | None:
-    """Those along which memory is read, if some are long."""
+def _rows(specialization: Specialization, machine: GpuMachine, *, lanes: bool) -> Iterator[Group]:
+    """Those along which memory is read, if some are long: as many threads share rows of one length."""
     found = {s.name: length for s in specialization.program.statements if (length := _length(s, specialization))}
     for least, parts in _SPLIT_FOR_LANES if lanes else _SPLIT_FROM:
         among = frozenset(name for name, length in found.items() if length >= least)
-        if among:
-            blocks = min(_blocks(specialization, machine, name, found[name]) for name in among)
-            return Group(parts, blocks, among, lanes=lanes)
-    return None
+        if not among:
+            continue
+        blocks = min(_blocks(specialization, machine, name, found[name]) for name in among)
+        if blocks > 1 or parts == (LANES,):
+            yield Group(parts, blocks, among, lanes=lanes)
+            return
+        by_threads: dict[int, set[str]] = {}
+        for name in among:
+            by_threads.setdefault(_threads(specialization, machine, found, name), set()).add(name)
+        for count in sorted(by_threads):
+            totals = count // LANES if lanes else parts[-1]
+            yield Group((count, totals), blocks, frozenset(by_threads[count]), lanes=lanes)
+        return
+
+
+def _threads(specialization: Specialization, machine: GpuMachine, lengths: Mapping[str, int], name: str) -> int:
+    """The most threads that any reduction over rows of the same length wants to share one."""
+    alike = (own for own in specialization.program.statements if lengths.get(own.name) == lengths[name])
+    return max(row_threads(own, lengths[name], specialization, machine) for own in alike)
 
 
 def _length(statement: Statement, specialization: Specialization) -> int:

@@ -22,10 +22,10 @@ from tc.polyhedral.analysis.box import Box, Boxes, own_space, prefix_map
 from tc.polyhedral.analysis.extents import extent_of
 from tc.polyhedral.gpu.promotion.distribute_copies import Distributed, distributed, piece_of
 from tc.polyhedral.gpu.promotion.linearize_copies import linearize_copies
-from tc.polyhedral.gpu.promotion.read_again import read_again, row_of
+from tc.polyhedral.gpu.promotion.read_again import held, read_again, row_of
 from tc.polyhedral.gpu.promotion.shared_operands import OperandTiles, promote_operand
 from tc.polyhedral.gpu.tensor.warp_tiles import are_warpgroups
-from tc.polyhedral.ir.loops import MOST_UNROLLED, LoopKind, Sharing
+from tc.polyhedral.ir.loops import LoopKind, Sharing
 from tc.polyhedral.ir.scop import Rotation, Scop, layouts_of
 from tc.polyhedral.ir.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence
 from tc.polyhedral.transform.buffer_layouts import Padding, bytes_of
@@ -38,7 +38,8 @@ class SharedRoom:
     """Limits and layout of shared memory: ``bytes`` of a block; rows get ``padding`` elements against bank conflicts.
 
     ``stages``: tiles of an operand that are held at a time (multiple buffering); None: as many as fit, at most
-    ``most_stages``.  ``warpgroups``: factors may be swizzled for their instructions.
+    ``most_stages``.  ``registers``: of a multiprocessor.  ``warpgroups``: factors may be swizzled for their
+    instructions.
     """
 
     bytes: int
@@ -46,6 +47,7 @@ class SharedRoom:
     padding: int | Padding
     stages: int | None
     most_stages: int
+    registers: int
     warpgroups: bool = False
 
 
@@ -101,7 +103,7 @@ class _SharedMemoryPromoter:
         if not any(member.kind is LoopKind.THREAD for member in above):
             return None
         prefix = tuple(member for member in above if member.kind is not LoopKind.THREAD)
-        few = MOST_UNROLLED * math.prod(_thread_counts(above, domain))
+        few = held(math.prod(_thread_counts(above, domain)), self.room.registers)
         for tensor in read_again(self.scop, sequence, domain):
             row = row_of(self.scop, tensor, domain, prefix)
             if row is None or math.prod(row.box.extents) <= few:

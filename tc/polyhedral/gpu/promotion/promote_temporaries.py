@@ -6,6 +6,7 @@ one for each thread if threads access different elements only, else one for the 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence as Items
 from dataclasses import replace
 from typing import assert_never
@@ -17,6 +18,7 @@ from tc.polyhedral.analysis.box import bounding_box, prefix_map
 from tc.polyhedral.analysis.extents import extent_of
 from tc.polyhedral.analysis.reads import program_names, touches
 from tc.polyhedral.gpu.promotion.promote_to_lanes import has_warps_along_x, promote_to_lanes
+from tc.polyhedral.gpu.promotion.read_again import held
 from tc.polyhedral.ir.loops import Buffer, LoopKind, Sharing
 from tc.polyhedral.ir.scop import Scop
 from tc.polyhedral.ir.tree import Band, Extension, Leaf, Member, Node, ScheduleTree, Sequence
@@ -35,12 +37,18 @@ from tc.polyhedral.transform.promotion import (
 class Memory:
     """Limits: elements of one temporary in private memory of a thread, and bytes of shared memory of a block.
 
-    ``shuffles``: whether the lanes of a warp may exchange private elements.
+    ``shuffles``: whether the lanes of a warp may exchange private elements.  ``registers``: of a multiprocessor; 0
+    where that does not matter.
     """
 
     private: int
     shared: int
     shuffles: bool = False
+    registers: int = 0
+
+    def kept(self, threads: int) -> int:
+        """Elements of one temporary that each of so many threads of a block keeps."""
+        return min(self.private, held(threads, self.registers) // threads) if self.registers else self.private
 
 
 def promote_temporaries(tree: ScheduleTree, scop: Scop, memory: Memory) -> tuple[ScheduleTree, Scop]:
@@ -105,7 +113,8 @@ class _TemporaryPromoter:
             return node
         order = tuple(range(len(box.extents)))
         bytes = bytes_of(padded_layout(temporary.layout.type, box, order, 0))
-        fits = box.fits_registers(self.memory.private) if own else self.shared_bytes + bytes <= self.memory.shared
+        kept = self.memory.kept(math.prod(self.threads))
+        fits = box.fits_registers(kept) if own else self.shared_bytes + bytes <= self.memory.shared
         if not fits:
             return node
         self.shared_bytes += 0 if own else bytes

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from collections.abc import Sequence as Items
+from typing import Final
 
 import islpy as isl
 
 from tc.language.isl.affine import isl_name
 from tc.polyhedral.analysis.box import bounding_box
 from tc.polyhedral.analysis.reads import program_names, value_reads
+from tc.polyhedral.ir.loops import MOST_UNROLLED
 from tc.polyhedral.ir.scop import Scop
 from tc.polyhedral.ir.tree import Member, Sequence
 from tc.polyhedral.transform.promotion import Footprint, accesses_to, relation_of
+
+# Registers of a thread that hold other things than a row: sums, addresses.
+_OTHERS: Final = 16
 
 
 def read_again(scop: Scop, sequence: Sequence, domain: isl.UnionSet) -> Iterator[str]:
@@ -27,6 +32,11 @@ def read_again(scop: Scop, sequence: Sequence, domain: isl.UnionSet) -> Iterator
     for tensor, numbers in branches.items():
         if len(numbers) > 1 and tensor not in buffers and isl_name(tensor) not in written:
             yield tensor
+
+
+def held(threads: int, registers: int) -> int:
+    """How many elements of a row the threads of a block keep in registers, of which a multiprocessor has so many."""
+    return threads * min(MOST_UNROLLED, registers // threads - _OTHERS)
 
 
 def row_of(scop: Scop, tensor: str, domain: isl.UnionSet, prefix: Items[Member]) -> Footprint | None:
