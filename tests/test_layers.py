@@ -159,8 +159,8 @@ ROOMS = {
         "islpy",
     ),
     "polyhedral.gpu.mapping": room(
-        "base language.program language.isl targets polyhedral.ir polyhedral.analysis polyhedral.schedule "
-        "polyhedral.transform",
+        "base language.program language.isl language.algebra targets polyhedral.ir polyhedral.analysis "
+        "polyhedral.schedule polyhedral.transform",
         "islpy",
     ),
     "polyhedral.gpu.tensor": room(

@@ -25,6 +25,7 @@ from tc.polyhedral.gpu.barriers.place_barriers import place_barriers
 from tc.polyhedral.gpu.mapping.drop_degenerate_loops import drop_degenerate_loops
 from tc.polyhedral.gpu.mapping.gather_nests import gather_nests
 from tc.polyhedral.gpu.mapping.grid_defaults import default_tiles
+from tc.polyhedral.gpu.mapping.join_chains import join_chains
 from tc.polyhedral.gpu.mapping.linearize_rows import linearize_rows
 from tc.polyhedral.gpu.mapping.map_to_grid import grid_cuts, map_to_grid
 from tc.polyhedral.gpu.mapping.mark_reductions import mark_reductions
@@ -211,8 +212,8 @@ def _promote_operands(tree: ScheduleTree, scop: Scop, options: GpuOptions, _mach
     return promote_operands(tree, scop, options.register_operands) if options.register_operands else (tree, scop)
 
 
-def _place_barriers(tree: ScheduleTree, scop: Scop, _options: GpuOptions, _machine: GpuMachine) -> State:
-    return place_barriers(tree, scop)
+def _place_barriers(tree: ScheduleTree, scop: Scop, options: GpuOptions, machine: GpuMachine) -> State:
+    return place_barriers(tree, scop, ahead=machine.asynchronous_copies and options.stages != 1)
 
 
 def tiles_of(options: GpuOptions, scop: Scop, machine: GpuMachine) -> ChooseCuts:
@@ -253,6 +254,12 @@ def _gather_nests(tree: ScheduleTree, scop: Scop, options: GpuOptions, machine: 
     return (tree if apart else gather_nests(tree, machine.block_threads)), scop
 
 
+def _join_chains(tree: ScheduleTree, scop: Scop, options: GpuOptions, machine: GpuMachine) -> State:
+    chosen = options.schedule.tile is not None or options.grid is not None or options.block is not None
+    apart = chosen or options.schedule.fusion is not Fusion.PRESERVE_PARALLEL
+    return (tree if apart else join_chains(tree, scop, machine)), scop
+
+
 # The last ones that make buffers for results.
 PROMOTING_RESULTS: Final = ("promote", "promote private")
 
@@ -261,6 +268,7 @@ JOINING_ROWS: Final = "linearize rows"
 
 GRID_PASSES: Final[Passes[ScheduleTree, GpuOptions, GpuMachine]] = (
     ("part nests", _part_nests),
+    ("join chains", _join_chains),
     (JOINING_ROWS, _linearize_rows),
     ("gather nests", _gather_nests),
     (MAP, _map),

@@ -15,7 +15,7 @@ import islpy as isl
 
 from tc.grammar.syntax import BinaryOperator
 from tc.language.isl.affine import parameter_name
-from tc.language.isl.pieces import functions_of
+from tc.language.isl.pieces import functions_of, pieces_of
 from tc.language.program.affine_form import coefficient
 from tc.language.program.extent import Choice, Extent
 from tc.language.program.program import (
@@ -67,7 +67,8 @@ def _iterators_of(piece: isl.PwAff | None, body: StatementBody) -> list[str]:
     if piece is None:
         return []
     dimensions = range(piece.dim(isl.dim_type.in_))
-    return [body.iterators[i] for i in dimensions if piece.involves_dims(isl.dim_type.in_, i, 1)]
+    values = [value for _, value in pieces_of(piece)]  # bounds of the domain do not matter
+    return [body.iterators[i] for i in dimensions if any(v.involves_dims(isl.dim_type.in_, i, 1) for v in values)]
 
 
 def stride(subscripts: tuple[Expression, ...], layout: Layout, iterator: str) -> int | None:

@@ -48,11 +48,12 @@ def _written_twice(scop: Scop) -> Counterexample | None:
 
 
 def _awaited(scop: Scop) -> tuple[Counterexample | None, tuple[Conflict, ...]]:
-    rotating = {p.loads: p for p in scop.promotions if p.rotation is not None and p.loads is not None}
-    for name in sorted(scop.awaits.keys() - rotating.keys()):
+    copying = {p.loads: p for p in scop.promotions if p.loads is not None}
+    waiting = [p for name, p in copying.items() if p.rotation is not None or name in scop.awaits]
+    for name in sorted(scop.awaits.keys() - copying.keys()):
         return Counterexample(Violation.NOT_AWAITED, name), ()
     found: list[tuple[Rule, isl.Map]] = []
-    for promotion in rotating.values():
+    for promotion in waiting:
         unknown, pairs = awaited_pairs(scop, promotion)
         if unknown is not None:
             return Counterexample(Violation.NOT_AWAITED, unknown), ()

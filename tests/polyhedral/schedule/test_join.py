@@ -113,7 +113,7 @@ REREAD: Final[dict[str, tuple[str, Shapes, list[str]]]] = {
         [],
     ),
 }
-CASES: Final = {
+CASES: Final[dict[str, tuple[Rewriting, str, Shapes, list[str]]]] = {
     **{f"again: {name}": (partial(join_reread_rows, least=40), *case) for name, case in REREAD.items()},
     **{name: (join_terms, *case) for name, case in TERMS.items()},
     **{name: (join_dimensions, *case) for name, case in DIMENSIONS.items()},

@@ -23,7 +23,13 @@ import islpy as isl
 from tc.language.isl.pieces import functions_of, maps_of, sets_of
 from tc.polyhedral.analysis.box import own_space
 from tc.polyhedral.analysis.extents import later_in, outermost, with_all_values
-from tc.polyhedral.gpu.barriers.pipelined_copies import await_of, pipelined_copies, without_gaps
+from tc.polyhedral.gpu.barriers.pipelined_copies import (
+    await_of,
+    awaits_once,
+    copies_before,
+    pipelined_copies,
+    without_gaps,
+)
 from tc.polyhedral.gpu.barriers.thread_conflicts import PLACES, ThreadConflicts, Where
 from tc.polyhedral.ir.loops import LoopKind
 from tc.polyhedral.ir.scop import Await, Scop
@@ -32,9 +38,12 @@ from tc.polyhedral.ir.tree import Band, Extension, Filter, Leaf, Member, Node, S
 _BARRIER: Final = "barrier"
 
 
-def place_barriers(tree: ScheduleTree, scop: Scop) -> tuple[ScheduleTree, Scop]:
-    """The tree with the barriers that its threads need, and the scop with their instances."""
-    placer = _Placer(scop)
+def place_barriers(tree: ScheduleTree, scop: Scop, *, ahead: bool = False) -> tuple[ScheduleTree, Scop]:
+    """The tree with the barriers that its threads need, and the scop with their instances.
+
+    ``ahead``: copies outside of loops are asynchronous, too, until the barrier behind them.
+    """
+    placer = _Placer(scop, ahead=ahead)
     pieces = sets_of(tree.domain)
     visited = placer.visit(tree.root, {piece.get_tuple_name(): isl.Map.from_domain(piece) for piece in pieces}, ())
     return (
@@ -61,8 +70,9 @@ class _Visited:
 class _Placer:
     """Visits the tree, numbering barriers."""
 
-    def __init__(self, scop: Scop) -> None:
+    def __init__(self, scop: Scop, *, ahead: bool) -> None:
         self.scop = scop
+        self.ahead = ahead
         self.count = 0
         self.awaits: dict[str, Await] = {}
         # The highest number of a thread in the kernel, by position of the member.
@@ -160,6 +170,9 @@ class _Placer:
                 barrier = self.barrier(everything, above)
                 barriers.append(barrier)
                 filters.append(Filter(own_space(barrier), Leaf()))
+                if self.ahead:
+                    copies = copies_before(self.scop, [own.unfinished for own in visited[finished:position]], above)
+                    self.awaits |= awaits_once(barrier, copies, above)
                 prepared, finished = min(prepared, position), position
             if self.runs_barrier(found, everything, above):
                 prepared, finished = min(prepared, position + 1), position

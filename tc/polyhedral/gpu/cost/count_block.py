@@ -37,6 +37,7 @@ from tc.polyhedral.ir.loops import (
     Mma,
     Prefetch,
     StatementBody,
+    leaves,
     variables,
 )
 from tc.polyhedral.ir.totals import Total
@@ -121,12 +122,17 @@ class BlockCounter:
         return found, left
 
     def _sequence(self, children: Sequence[LoopTree], scope: Scope) -> Found:
-        """What stands between barriers is straight-line code."""
+        """What stands between barriers is straight-line code.  Copies in loops are ahead; others are waited for."""
         found: Tally = NOTHING
         left: tuple[Access, ...] = ()
+        begun = set[str | None]()
         for child in children:
             own, more = self._tree(child, scope)
             found = found + own
+            if isinstance(child, Barrier) and child.statement in begun:
+                found = found + tally(global_waits=1)
+            if not (scope.loops or scope.axes):
+                begun |= {leaf.group for leaf in leaves(child) if isinstance(leaf, Copy)}
             if holds_barrier(child):
                 found = found + price([access for access in left if not access.constant])
                 left = tuple(access for access in left if access.constant)

@@ -21,14 +21,14 @@ def gather_nests(tree: ScheduleTree, block_threads: int) -> ScheduleTree:
     """
     if not isinstance(tree.root, Sequence):
         return tree
-    groups = groupby(tree.root.filters, lambda branch: _is_small(branch, tree.domain, block_threads))
+    groups = groupby(tree.root.filters, lambda branch: is_small(branch, tree.domain, block_threads))
     gathered = [own for small, branches in groups for own in _gathered(tuple(branches), tree.domain, small=small)]
     if len(gathered) == 1:
         return replace(tree, root=gathered[0].child)
     return replace(tree, root=Sequence(tuple(gathered)))
 
 
-def _is_small(branch: Filter, domain: isl.UnionSet, block_threads: int) -> bool:
+def is_small(branch: Filter, domain: isl.UnionSet, block_threads: int) -> bool:
     """Whether every thread has little work where threads share the innermost parallel loops."""
     inside = domain.intersect(branch.domain)
     rows = inner_loops(branch.child, inside)

@@ -19,6 +19,7 @@ from tc.polyhedral.analysis.reuse import product_loops
 from tc.polyhedral.analysis.strides import is_turned, iterator_of, stride
 from tc.polyhedral.gpu.mapping.image_points import PAIR, VECTOR, image_loops, in_pairs, in_rows
 from tc.polyhedral.gpu.mapping.runs import run_of
+from tc.polyhedral.gpu.mapping.short_chains import is_chain
 from tc.polyhedral.ir.loops import LoopKind
 from tc.polyhedral.ir.scop import Scop, ScopStatement, layouts_of
 from tc.polyhedral.ir.tree import Band, Leaf, Member, Node, Sequence, statement_names
@@ -86,7 +87,8 @@ def default_tiles(scop: Scop, machine: GpuMachine, block: tuple[int, ...] = ()) 
                 blocked = frozenset() if product is None else product.blocked(shared, points_of)
             else:
                 product = None
-                chosen |= {} if block else _several_rows(band, shared, domain, machine)
+                one = block or is_chain(band, domain, scop)
+                chosen |= {} if one else _several_rows(band, shared, domain, machine)
             inside = 1 if inner_loops(band.child, domain) else 0  # x is of the loops inside
             for member, threads in zip(reversed(shared), block[inside:], strict=False):
                 chosen[member] = max(chosen[member], threads)

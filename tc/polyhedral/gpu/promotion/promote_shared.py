@@ -77,7 +77,7 @@ class _SharedMemoryPromoter:
             case Leaf():
                 return node
             case Sequence(filters):
-                kept = self.keep_rows(node, domain, above)
+                kept = self.keep_rows(node, domain, above) or self.keep_operands(node, domain, above)
                 if kept is not None:
                     return self.visit(kept, domain, above)
                 branches = (replace(f, child=self.visit(f.child, domain.intersect(f.domain), above)) for f in filters)
@@ -119,6 +119,23 @@ class _SharedMemoryPromoter:
             dealt = self.distributed(found, above, domain, 0)
             return _in_buffers(_buffers(found), dealt, _after(dealt, sequence, domain))
         return None
+
+    def keep_operands(self, sequence: Sequence, domain: isl.UnionSet, above: tuple[Member, ...]) -> Node | None:
+        """The sequence with all operands of its reductions copied before, so that threads wait for memory once; None
+        where there are not several of them, or some are in tiles.
+        """
+        if not any(member.kind is LoopKind.THREAD for member in above):
+            return None
+        reducing = [branch for branch in sequence.filters if _reduces(branch.child)]
+        if len(reducing) < 2 or any(_is_tiled(branch.child) for branch in sequence.filters):
+            return None
+        found = self.fitting(domain, above, self.room.bytes - self.taken, None)
+        if not found:
+            return None
+        self.scop = found[-1][0].scop
+        self.taken += _bytes_of(found)
+        dealt = self.distributed(found, above, domain, 0)
+        return _in_buffers(_buffers(found), dealt, _after(dealt, sequence, domain))
 
     def promote(self, band: Band, domain: isl.UnionSet, above: tuple[Member, ...]) -> Node | None:
         """The band with all promotions below; None if there are none."""
@@ -275,6 +292,36 @@ def _distances(members: Items[Member], domain: isl.UnionSet) -> tuple[int, int]:
         pairs = pairs.equate(isl.dim_type.in_, position, isl.dim_type.out, position)
     distances = pairs.deltas().project_out(isl.dim_type.set, 0, outer)
     return max(1, int(distances.get_stride(0).to_python())), int(distances.dim_max_val(0).to_python())
+
+
+def _reduces(node: Node) -> bool:
+    """Whether some innermost loop below reduces."""
+    match node:
+        case Leaf():
+            return False
+        case Band(members, _, child):
+            return members[-1].kind is LoopKind.REDUCTION or _reduces(child)
+        case Sequence(filters):
+            return any(_reduces(branch.child) for branch in filters)
+        case Extension(child=child):
+            return _reduces(child)
+        case _:
+            assert_never(node)
+
+
+def _is_tiled(node: Node) -> bool:
+    """Whether there are loops over tiles of a reduction below."""
+    match node:
+        case Leaf():
+            return False
+        case Band(members, _, child):
+            return any(m.kind is LoopKind.SEQUENTIAL and not m.coincident for m in members) or _is_tiled(child)
+        case Sequence(filters):
+            return any(_is_tiled(branch.child) for branch in filters)
+        case Extension(child=child):
+            return _is_tiled(child)
+        case _:
+            assert_never(node)
 
 
 def _is_nest(node: Node) -> bool:

@@ -14,14 +14,16 @@ from typing import assert_never
 import islpy as isl
 
 from tc.base.frozen import frozen
-from tc.polyhedral.analysis.box import bounding_box, prefix_map
+from tc.polyhedral.analysis.box import bounding_box, own_space, prefix_map
 from tc.polyhedral.analysis.extents import extent_of
 from tc.polyhedral.analysis.reads import program_names, touches
+from tc.polyhedral.gpu.promotion.distribute_copies import distributed
+from tc.polyhedral.gpu.promotion.linearize_copies import linearize_copies
 from tc.polyhedral.gpu.promotion.promote_to_lanes import has_warps_along_x, promote_to_lanes
 from tc.polyhedral.gpu.promotion.read_again import held
 from tc.polyhedral.ir.loops import Buffer, LoopKind, Sharing
 from tc.polyhedral.ir.scop import Scop
-from tc.polyhedral.ir.tree import Band, Extension, Leaf, Member, Node, ScheduleTree, Sequence
+from tc.polyhedral.ir.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence
 from tc.polyhedral.transform.buffer_layouts import bytes_of, padded_layout
 from tc.polyhedral.transform.promotion import (
     Footprint,
@@ -86,6 +88,8 @@ class _TemporaryPromoter:
                 if any(member.kind is LoopKind.THREAD for member in above):
                     for temporary in self.scop.temporaries:
                         found = self.promote(temporary, found, domain, above)
+                    for result in self.scop.buffers:
+                        found = self.promote_result(result, found, domain, above)
                 return found
             case Extension():
                 raise AssertionError("nothing is promoted before")
@@ -125,6 +129,36 @@ class _TemporaryPromoter:
         )
         self.scop = promoted.scop
         return Extension(buffer, promoted.instances, node, sharing)
+
+    def promote_result(self, result: Buffer, node: Node, domain: isl.UnionSet, above: tuple[Member, ...]) -> Node:
+        """The node with a result in shared memory that other threads of the block read again, and copied out behind
+        it; as it is where there is none, or no room.
+        """
+        accesses = accesses_to(self.scop, result.name, domain)
+        if not accesses or all(own.read is None for own in accesses) or all(own.read is not None for own in accesses):
+            return node
+        relations = [relation_of(self.scop.statement(access.statement), access) for access in accesses]
+        prefix = tuple(member for member in above if member.kind is not LoopKind.THREAD)
+        if has_owner(relations, above) or reads_uncovered(self.scop, accesses, prefix):
+            return node
+        box = bounding_box(relations, prefix)
+        if box is None:
+            return node
+        order = tuple(range(len(box.extents)))
+        bytes = bytes_of(padded_layout(result.layout.type, box, order, 0))
+        if self.shared_bytes + bytes > self.memory.shared:
+            return node
+        placement = Placement(f"shared{len(self.scop.promotions)}_{result.name}", order, Sharing.BLOCK)
+        promoted = promote_accesses(self.scop, Footprint(accesses, prefix, box), placement, stored=True)
+        assert promoted.loads is None, "what is read was written before"
+        assert promoted.stores is not None, "results are stored"
+        self.shared_bytes += bytes
+        self.scop, copy = linearize_copies(promoted.scop, promoted.stores, box.extents)
+        threads = [m.launched or extent_of(m.function, domain) for m in above if m.kind is LoopKind.THREAD]
+        dealt = distributed(copy.domain, math.prod(box.extents), 1, above, threads)
+        stored = Filter(own_space(dealt.copies), dealt.loops)
+        below = Sequence((Filter(domain.universe(), node), stored))
+        return Extension(promoted.buffer, dealt.instances, below, Sharing.BLOCK, dealt.functions)
 
 
 def has_owner(relations: Items[isl.Map], members: tuple[Member, ...]) -> bool:
