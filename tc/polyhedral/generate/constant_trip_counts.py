@@ -39,7 +39,11 @@ from tc.polyhedral.ir.scop import Scop
 
 # Copies of a thread that are written out.
 _MOST_COPIES: Final = 16
-_CHANGED: Final = {LoopKind.SEQUENTIAL: LoopKind.UNROLLED, LoopKind.REDUCTION: LoopKind.REDUCTION}
+_CHANGED: Final = {
+    LoopKind.SEQUENTIAL: LoopKind.UNROLLED,
+    LoopKind.UNROLLED: LoopKind.UNROLLED,
+    LoopKind.REDUCTION: LoopKind.REDUCTION,
+}
 
 
 def constant_trip_counts(root: LoopTree, scop: Scop) -> LoopTree:

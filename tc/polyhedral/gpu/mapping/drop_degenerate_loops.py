@@ -36,8 +36,10 @@ def _visit(node: Node, domain: isl.UnionSet, above: tuple[_Values, ...]) -> Node
             kept: list[Member] = []
             for position, member in enumerate(members, 1):
                 values = _values(member, domain)
-                # What is copied for a tile lies between the innermost loop over tiles and a nest of its points.
-                stays = position == len(members) and not kept and (_is_nest(child) or isinstance(child, Leaf))
+                # What is copied for a tile lies between the innermost loop over tiles and a nest of its points; below
+                # loops of rows, each thread has one point.
+                points = _is_nest(child) or (isinstance(child, Leaf) and len(members) > 1)
+                stays = points and position == len(members) and not kept
                 if stays or member.kind.is_mapped or not _is_degenerate(member, values, domain, above):
                     kept.append(member)
                     above = (*above, values)

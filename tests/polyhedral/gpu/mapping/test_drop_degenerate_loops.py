@@ -27,13 +27,15 @@ def band(*members: Member, child: Node | None = None) -> Band:
 TILE, POINT = member("floor(i/8)"), member("i mod 8")
 BLOCK, THREAD = member("floor(i/8)", LoopKind.BLOCK), member("i mod 8", LoopKind.THREAD)
 COLUMN, ONE_TILE = member("j"), member("floor(j/5)")
+LAST = band(COLUMN, child=band(POINT))
 
 
 @pytest.mark.parametrize(
     ("root", "left"),
     [
         (band(BLOCK, THREAD, child=band(TILE, COLUMN)), band(BLOCK, THREAD, child=band(COLUMN))),
-        (band(BLOCK, THREAD, child=band(COLUMN, child=band(POINT))), None),
+        (band(BLOCK, THREAD, child=band(COLUMN, child=band(POINT, POINT))), band(BLOCK, THREAD, child=LAST)),
+        (band(BLOCK, THREAD, child=band(COLUMN, child=band(POINT))), band(BLOCK, THREAD, child=band(COLUMN))),
         (band(BLOCK, THREAD, child=band(COLUMN, POINT)), band(BLOCK, THREAD, child=band(COLUMN))),
         (band(ONE_TILE, TILE, child=band(COLUMN, POINT)), band(TILE, child=band(COLUMN, POINT))),
         (band(TILE, child=band(ONE_TILE, child=band(COLUMN))), None),
@@ -43,6 +45,7 @@ COLUMN, ONE_TILE = member("j"), member("floor(j/5)")
     ids=[
         "a block's own tile",
         "the last loop of a nest stays",
+        "but not that over rows",
         "a thread's own point",
         "one iteration",
         "a loop over tiles stays",

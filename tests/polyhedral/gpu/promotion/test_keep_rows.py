@@ -50,7 +50,7 @@ def test_only_copies_read_memory() -> None:
     lines = [line for line in text.splitlines() if "t_X[" in line]
     assert lines
     assert all("&t_shared" in line for line in lines)
-    assert "tc_copy_piece<aligned, false, 16>(&t_shared" in text
+    assert "tc_copy_piece<aligned, true, 16>(&t_shared" in text
 
 
 @pytest.mark.parametrize(
