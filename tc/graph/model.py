@@ -15,9 +15,9 @@ from tc.base.once import Once
 from tc.dispatch.arguments import outputs_by_name
 from tc.dispatch.array_placement import device_of
 from tc.dispatch.warm import WarmCalls
-from tc.graph.binding import bound, in_order, require_known, require_shape
 from tc.graph.ir.sizes import Dimension, Shape
 from tc.graph.ir.source import Declared, Demand, Request, Source
+from tc.graph.run.binding import bound, in_order, require_known, require_shape
 from tc.graph.run.results import is_in_order
 from tc.graph.run.runnable import runnable
 from tc.graph.run.stages import Stages

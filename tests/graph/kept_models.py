@@ -67,7 +67,7 @@ def write_models(folder: Path, seed: int = 0) -> None:
             "If", ["decided"], ["y"], then_branch=branches["Neg_branch"], else_branch=branches["Abs_branch"]
         ),
     ]
-    save("branched", branched, {"x": [3, 4]}, {"bound": np.float32(0)})
+    save("branched", branched, {"x": [3, 4]}, {"bound": np.zeros((), np.float32)})
     halves = [helper.make_node("MatMul", ["x", name], [f"{name}x"]) for name in ("v", "w")]
     joined = [
         *halves,

@@ -46,7 +46,9 @@ class Request:
     computed: Mapping[str, tuple[ScalarType, Shape]] = field(default_factory=dict)
 
 
-Computation: TypeAlias = "Callable[[Sequence[np.ndarray]], Mapping[str, np.ndarray]]"
+# The outputs of a source for arrays by the names of its inputs; graphs may depend on the contents of some inputs.
+RunSource: TypeAlias = "Callable[[Source, Mapping[str, np.ndarray], frozenset[str]], Sequence[np.ndarray]]"
+Computation: TypeAlias = "Callable[[Sequence[np.ndarray], RunSource], Mapping[str, np.ndarray]]"
 
 
 class Demand(Exception):  # noqa: N818  # no error: the source goes on when it has what it asks for
@@ -61,6 +63,9 @@ class Demand(Exception):  # noqa: N818  # no error: the source goes on when it h
         super().__init__(f"the contents of {', '.join(self.names)}")
         self.graph = graph
         self.compute = compute
+        # The inputs that the outputs depend on.
+        used = {*graph.outputs, *(name for node in graph.nodes for name in node.operands)}
+        self.reads = used.intersection(graph.inputs)
 
 
 class Source(Protocol):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -17,14 +18,16 @@ from tc.graph.ir.source import Declared, Demand, Request
 from tc.graph.ir.values import Value
 from tc.graph.onnx.fold import folded
 from tc.graph.onnx.functions import MAIN_DOMAINS, Body, body_of
-from tc.graph.onnx.needed import needed
+from tc.graph.onnx.needed import captured_of, needed
 from tc.graph.onnx.operation import Operation, Rule, Surroundings
+from tc.graph.onnx.repetition import Repetition, Signature, counters_of, declared
 from tc.graph.onnx.rules import RULES
 from tc.graph.onnx.tensors import array_of
 
 if TYPE_CHECKING:
     from onnx import FunctionProto, GraphProto, NodeProto
 
+    from tc.graph.ir.graph import Graph
     from tc.graph.ir.nodes import HostFunction
     from tc.graph.onnx.tensors import Folder
 
@@ -98,7 +101,59 @@ class Building:
         names = [f"host {step}.{place}" for place in range(results)]
         if names[0] in self.request.computed:
             return [self.builder.value(name) for name in names]
-        raise Demand(self.builder.finish(operands), lambda arrays: dict(zip(names, function(arrays), strict=True)))
+        raise Demand(self.builder.finish(operands), lambda arrays, _: dict(zip(names, function(arrays), strict=True)))
+
+    def repeated(
+        self,
+        body: GraphProto,
+        carried: Sequence[Value],
+        count: int | None,
+        unrolled: Callable[[], Sequence[Value] | None],
+    ) -> Sequence[Value]:
+        """The results of a loop; ``unrolled`` where nothing that a step computes is to be known for the next one."""
+        own, loop = Signature.of(body, len(carried)), next(self._hosted)
+        names = [f"loop {loop}.{place}" for place in range(own.computed)]
+        if names and names[0] in self.request.computed:
+            return own.whole(carried, list(map(self.builder.value, names)))
+        try:
+            results = unrolled()
+        except Demand:
+            if not names:
+                raise
+            results = None
+        if results is not None:
+            return results
+        operands = {own.carried[place]: carried[place] for place in own.changed}
+        constants: dict[str, np.ndarray] = {own.condition: np.array(True)}
+        unchanged = {own.carried[p]: value for p, value in enumerate(carried) if p not in own.changed}
+        outside = {name: self.value(name, self.builder.origin) for name in captured_of(body)}
+        for name, value in (unchanged | outside).items():
+            known = self.builder.array_of(value)
+            if known is None:
+                operands[name] = value
+            else:
+                constants[name] = known
+        source = BodySource(self.model, self.opsets, body, declared(own, operands), constants)
+        counters = counters_of(body, own, operands.keys())
+        run = Repetition(source, own, tuple(operands), counters, count, self.builder.origin)
+        raise Demand(
+            self.builder.finish(list(operands.values())),
+            lambda arrays, outputs_of: dict(zip(names, run.compute(arrays, outputs_of), strict=True)),
+        )
+
+    def graph(
+        self, inputs: Sequence[Declared], constants: Mapping[str, np.ndarray], nodes: Sequence[NodeProto]
+    ) -> Graph:
+        """The graph of the outputs that are wanted."""
+        request = self.request
+        for entry in inputs:
+            self.input(entry, request.shapes[entry.name])
+        for name, (type, shape) in request.computed.items():
+            self.values.setdefault(name, self.builder.input(name, type, shape))
+        for name, array in constants.items():
+            self.constant(name, array)
+        self.run(nodes, request.outputs)
+        return self.builder.finish([self.value(name, "the outputs") for name in request.outputs])
 
     def run(self, nodes: Sequence[NodeProto], wanted: Sequence[str]) -> None:
         """The nodes that the wanted names depend on, in order."""
@@ -115,7 +170,7 @@ class Building:
         attributes = {attribute.name: attribute for attribute in node.attribute}
         domain = node.domain if node.domain not in MAIN_DOMAINS else ""
         opset = self.opsets.get(domain, 1)
-        within = Surroundings(self.contents, self.inline, self.on_host)
+        within = Surroundings(self.contents, self.inline, self.on_host, self.repeated)
         operation = Operation(builder, kind, opset, operands, attributes, node.output, within)
         known = [None if operand is None else self._contents.get(operand.name) for operand in operands]
         rule = RULES.get((domain, kind))
@@ -189,3 +244,27 @@ class Building:
             inner.node(part)
         self.builder.origin = origin
         self._bind(node, [inner.values.get(name) for name in found.outputs])
+
+
+class BodySource:
+    """The graph inside a loop as a model; ``constants``: those of its inputs, and of the names around it, that are."""
+
+    def __init__(
+        self,
+        model: Model,
+        opsets: Mapping[str, int],
+        body: GraphProto,
+        inputs: tuple[Declared, ...],
+        constants: Mapping[str, np.ndarray],
+    ) -> None:
+        own = {t.name: array_of(t, model.folder, f"the initializer `{t.name}`") for t in body.initializer}
+        self._model: Final = replace(model, opsets=opsets)
+        self._body: Final = body
+        self._constants: Final = {**constants, **own}
+        self.name: Final = body.name or "body"
+        self.inputs: Final = inputs
+        self.outputs: Final = tuple(dict.fromkeys(entry.name for entry in body.output))
+
+    def elaborate(self, request: Request) -> Graph:
+        """The graph of one step."""
+        return Building(self._model, request).graph(self.inputs, self._constants, self._body.node)

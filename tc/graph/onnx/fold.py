@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any, Final
 
 import numpy as np
@@ -16,6 +17,8 @@ from tc.graph.ir.sizes import Dimension, Size, elements
 from tc.graph.onnx.operation import Operation
 from tc.graph.onnx.tensors import array_of, dtype_of
 
+# Sums and products of these are rounded by NumPy as by kernels.
+_FLOATS: Final = (np.dtype(np.float32), np.dtype(np.float64))
 Contents = Sequence[np.ndarray | None]
 
 
@@ -69,14 +72,23 @@ def _cast(operation: Operation, known: Sequence[np.ndarray]) -> np.ndarray | Non
     type = operation.type_of(operation.integer("to"))
     if array.dtype == object:
         return array if type.is_integer else None
-    if array.dtype.kind not in "iub" or type.is_half:
+    if type.is_half or not (array.dtype.kind in "iub" or (type.is_integer and _has_integers(array, dtype_of(type)))):
         return None  # floats are rounded and saturate as kernels have it
     return array.astype(dtype_of(type))
+
+
+def _has_integers(array: np.ndarray, dtype: np.dtype) -> bool:
+    """Whether these are floats that an integer type has, small enough to compare with its ends."""
+    ends = np.iinfo(dtype)
+    most = min(ends.max, 1 << 31)
+    return array.dtype in _FLOATS and bool(((array % 1 == 0) & (array >= max(ends.min, -most)) & (array <= most)).all())
 
 
 def _arithmetic(function: Callable[[Any, Any], object]) -> Rule:
     def compute(_operation: Operation, known: Sequence[np.ndarray]) -> np.ndarray | None:
         left, right = known
+        if left.dtype == right.dtype and left.dtype in _FLOATS and function is not _divide:
+            return np.asarray(function(left, right))
         if left.dtype.kind not in "iO" or right.dtype.kind not in "iO":
             return None
         return _result(np.asarray(_by_element(function, left, right)), left, right)
@@ -192,6 +204,19 @@ def _equal(_operation: Operation, known: Sequence[np.ndarray]) -> np.ndarray | N
     return _by_element(operator.eq, left, right).astype(bool)
 
 
+def _of_numbers(function: Callable[..., np.ndarray]) -> Rule:
+    """What NumPy computes of numbers as kernels do, whatever they are; not of open sizes."""
+
+    def compute(_operation: Operation, known: Sequence[np.ndarray]) -> np.ndarray | None:
+        return None if any(array.dtype == object for array in known) else np.asarray(function(*known))
+
+    return compute
+
+
+def _of_all(function: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Rule:
+    return _of_numbers(lambda *arrays: reduce(function, arrays))
+
+
 def _where(_operation: Operation, known: Sequence[np.ndarray]) -> np.ndarray | None:
     condition, then, otherwise = known
     if then.dtype.kind not in "iO" or otherwise.dtype.kind not in "iO":
@@ -226,7 +251,9 @@ _MOST_FILLED: Final = 4096
 # What needs no contents, only shapes.
 OF_SHAPES: Final = frozenset(("Shape", "Size", "Constant"))
 _RULES: Final[dict[str, Rule]] = {
+    "Abs": _of_numbers(np.abs),
     "Add": _arithmetic(operator.add),
+    "And": _of_numbers(np.logical_and),
     "Cast": _cast,
     "Concat": _concat,
     "Constant": _constant,
@@ -235,8 +262,17 @@ _RULES: Final[dict[str, Rule]] = {
     "Equal": _equal,
     "Expand": _expand,
     "Gather": _gather,
+    "Greater": _of_numbers(np.greater),
+    "GreaterOrEqual": _of_numbers(np.greater_equal),
     "Identity": _identity,
+    "Less": _of_numbers(np.less),
+    "LessOrEqual": _of_numbers(np.less_equal),
+    "Max": _of_all(np.maximum),
+    "Min": _of_all(np.minimum),
     "Mul": _arithmetic(operator.mul),
+    "Neg": _of_numbers(np.negative),
+    "Not": _of_numbers(np.logical_not),
+    "Or": _of_numbers(np.logical_or),
     "Range": _range,
     "ReduceProd": _product,
     "Reshape": _reshape,

@@ -53,15 +53,7 @@ class OnnxSource:
 
     def elaborate(self, request: Request) -> Graph:
         """The graph for the shapes of the inputs."""
-        building = Building(self._model, request)
-        for declared in self.inputs:
-            building.input(declared, request.shapes[declared.name])
-        for name, (type, shape) in request.computed.items():
-            building.values.setdefault(name, building.builder.input(name, type, shape))
-        for name, array in self._constants.items():
-            building.constant(name, array)
-        building.run(self._graph.node, request.outputs)
-        return building.builder.finish([building.value(name, "the outputs") for name in request.outputs])
+        return Building(self._model, request).graph(self.inputs, self._constants, self._graph.node)
 
 
 def _declared(entry: ValueInfoProto) -> Declared:

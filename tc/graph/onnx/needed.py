@@ -33,8 +33,13 @@ def needed(nodes: Sequence[NodeProto], wanted: Sequence[str], known: Mapping[str
             continue
         state[id(node)] = False
         waiting.append((name, True))
-        waiting += [(operand, False) for operand in reversed([*node.input, *_captured(node)]) if operand]
+        waiting += [(operand, False) for operand in reversed(operands_of(node))]
     return order
+
+
+def operands_of(node: NodeProto) -> list[str]:
+    """All names that a node uses, and the graphs inside."""
+    return [name for name in (*node.input, *_captured(node)) if name]
 
 
 def _captured(node: NodeProto) -> list[str]:

@@ -31,6 +31,7 @@ class Surroundings:
     contents: Callable[[Value], np.ndarray]
     inline: Callable[[GraphProto, Sequence[Value]], Sequence[Value]]
     on_host: Callable[[HostFunction, Sequence[Value], int], Sequence[Value]]
+    repeated: Callable[[GraphProto, Sequence[Value], int | None, Callable[[], Sequence[Value] | None]], Sequence[Value]]
 
 
 class Operation:
@@ -153,6 +154,19 @@ class Operation:
         It runs on the host, between a graph that computes the operands and one that takes the results.
         """
         return self._within.on_host(function, operands, results)
+
+    def repeated(
+        self,
+        body: GraphProto,
+        carried: Sequence[Value],
+        count: int | None,
+        unrolled: Callable[[], Sequence[Value] | None],
+    ) -> Sequence[Value]:
+        """The results of a loop that runs at least once: ``unrolled``, if no step decides what the next one is.
+
+        Otherwise, and where that gives None, it runs as ``Repetition``.  ``count``: the most steps.
+        """
+        return self._within.repeated(body, carried, count, unrolled)
 
     def error(self, message: str) -> GraphError:
         """The error with the place of the node."""

@@ -10,6 +10,7 @@ from tc.base.once import Once
 from tc.dispatch.arguments import Arguments
 from tc.graph.ir.graph import Graph
 from tc.graph.ir.source import Demand, Request, Source
+from tc.graph.run.binding import bound, in_order
 from tc.runtime.frameworks.arrays import describe
 from tc.runtime.frameworks.borrow import borrow
 from tc.runtime.views.view import ArrayView, Framework
@@ -41,24 +42,36 @@ class Keeping(Protocol[Ready]):
 
 
 class Stages(Generic[Ready]):
-    """Calls of a source; ``prepare`` compiles its graphs, each of them once, unless they are ``kept``."""
+    """Calls of a source; ``prepare`` compiles its graphs, each of them once, unless they are ``kept``.
 
-    def __init__(self, source: Source, prepare: Callable[[Graph], Ready], kept: Keeping[Ready] | None = None) -> None:
+    ``known``: inputs whose contents decide what comes next, where something that is demanded depends on them.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        prepare: Callable[[Graph], Ready],
+        kept: Keeping[Ready] | None = None,
+        known: frozenset[str] = frozenset(),
+    ) -> None:
         self._source: Final = source
         self._prepare: Final = prepare
         self._kept = kept
+        self._deciding: Final = known
         self._known: Once[object, Stage[Ready]] = Once()
+        # Of what runs between two graphs, by the identities of their sources.
+        self._inner: Once[int, Stages[Ready]] = Once()
 
-    def run(self, bound: Arguments, outputs: tuple[str, ...]) -> tuple[tuple[object, ...], Ready | None]:
+    def run(self, call: Arguments, outputs: tuple[str, ...]) -> tuple[tuple[object, ...], Ready | None]:
         """The outputs in order, and what has computed them; None where that took several stages."""
-        request = Request({name: view.shape for name, view in bound.inputs.items()}, outputs)
+        request = Request({name: view.shape for name, view in call.inputs.items()}, outputs)
         ready, demand = self.stage(request)
         if isinstance(demand, Graph):
-            return ready.run(bound, outputs), ready
+            return ready.run(call, outputs), ready
         while isinstance(demand, Demand):
-            request, bound = _with_contents(ready, demand, request, bound)
+            request, call = self._with_contents(ready, demand, request, call)
             ready, demand = self.stage(request)
-        return ready.run(bound, outputs), None
+        return ready.run(call, outputs), None
 
     @property
     def prepared(self) -> tuple[Ready, ...]:
@@ -67,8 +80,7 @@ class Stages(Generic[Ready]):
 
     def forget(self) -> None:
         """Calls are prepared again, and for this process alone."""
-        self._known = Once()
-        self._kept = None
+        self._known, self._inner, self._kept = Once(), Once(), None
 
     def stage(self, request: Request) -> Stage[Ready]:
         """What is run for a request, and what it is for."""
@@ -94,17 +106,25 @@ class Stages(Generic[Ready]):
             self._kept.keep(request, stage)
         return stage
 
+    def _with_contents(
+        self, ready: Stageable, demand: Demand, request: Request, call: Arguments
+    ) -> tuple[Request, Arguments]:
+        """The next request, and the call, with what was demanded."""
+        names = demand.names
+        found = [_on_host(name, value) for name, value in zip(names, _computed(ready, call, names), strict=True)]
+        if demand.compute is None:
+            asked = demand.reads & self._deciding
+            inputs = {name: borrow(call.inputs[name]) for name in asked}
+            contents: Mapping[str, np.ndarray] = {**inputs, **dict(zip(names, found, strict=True))}
+            return replace(request, contents={**request.contents, **contents}), call
+        views = {name: describe(array, f"`{name}`") for name, array in demand.compute(found, self._result_of).items()}
+        specs = {name: (view.type, view.shape) for name, view in views.items()}
+        return replace(request, computed={**request.computed, **specs}), replace(call, inputs={**call.inputs, **views})
 
-def _with_contents(ready: Stageable, demand: Demand, request: Request, bound: Arguments) -> tuple[Request, Arguments]:
-    """The next request, and the call, with what was demanded."""
-    names = demand.names
-    found = [_on_host(name, value) for name, value in zip(names, _computed(ready, bound, names), strict=True)]
-    if demand.compute is None:
-        contents: Mapping[str, np.ndarray] = dict(zip(names, found, strict=True))
-        return replace(request, contents={**request.contents, **contents}), bound
-    views = {name: describe(array, f"`{name}`") for name, array in demand.compute(found).items()}
-    specs = {name: (view.type, view.shape) for name, view in views.items()}
-    return replace(request, computed={**request.computed, **specs}), replace(bound, inputs={**bound.inputs, **views})
+    def _result_of(self, source: Source, arrays: Mapping[str, np.ndarray], known: frozenset[str]) -> list[np.ndarray]:
+        stages = self._inner.get(id(source), lambda: Stages(source, self._prepare, None, known))
+        found, _ = stages.run(in_order(bound(source.name, source.inputs, arrays, {})), source.outputs)
+        return [_on_host(name, value) for name, value in zip(source.outputs, found, strict=True)]
 
 
 def _computed(ready: Stageable, bound: Arguments, names: Sequence[str]) -> tuple[object, ...]:

@@ -1,7 +1,7 @@
 """Branches and loops: what is taken, and how often, is settled before anything of them runs.
 
 Conditions and trip counts are contents: known, or computed by the nodes before.  The graphs inside are added to the one
-around, as often as they run.
+around, as often as they run; loops whose steps compute the conditions run between two graphs.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ from tc.graph.ir.sizes import number
 from tc.graph.ir.values import Value
 from tc.graph.onnx.operation import Operation, Rule
 from tc.graph.operators.joining import concatenated
+
+# Longer loops have one body, which is called again and again.
+_MOST_UNROLLED: Final = 64
 
 
 def _branch(operation: Operation) -> Sequence[Value]:
@@ -35,18 +38,29 @@ def _loop(operation: Operation) -> Sequence[Value]:
     count = None if trips is None else max(operation.integers(trips)[0], 0)
     carried = [operation.operand(index) for index in range(2, len(operation.operands))]
     goes_on = condition is None or _truth(operation, condition)
+    if goes_on and count != 0:
+        return operation.repeated(body, carried, count, lambda: _unrolled(operation, carried, count))
+    # What a step would have given says what nothing of it looks like.
+    results = operation.inline(body, [*_heads(operation, 0), *carried]) if len(body.output) > 1 + len(carried) else ()
+    return [*carried, *(_nothing(operation, value) for value in results[1 + len(carried) :])]
+
+
+def _unrolled(operation: Operation, carried: Sequence[Value], count: int | None) -> Sequence[Value] | None:
+    """The steps one after the other; None where they are too many."""
+    if count is not None and count > _MOST_UNROLLED:
+        return None
+    body = operation.graph("body")
     scanned: list[list[Value]] = [[] for _ in range(len(body.output) - 1 - len(carried))]
-    step = 0
+    step, goes_on = 0, True
     while goes_on and step != count:
+        if step == _MOST_UNROLLED:
+            return None
         results = operation.inline(body, [*_heads(operation, step), *carried])
         carried, found = [*results[1 : 1 + len(carried)]], results[1 + len(carried) :]
         for values, value in zip(scanned, found, strict=True):
             values.append(value)
         goes_on = _truth(operation, results[0])
         step += 1
-    if step == 0 and scanned:  # what it would have given says what nothing of it looks like
-        results = operation.inline(body, [*_heads(operation, 0), *carried])
-        return [*carried, *(_nothing(operation, value) for value in results[1 + len(carried) :])]
     return [*carried, *(_stacked(operation, values, 0) for values in scanned)]
 
 
