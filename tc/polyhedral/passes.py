@@ -55,6 +55,7 @@ from tc.polyhedral.separate.separate_borders import separate_borders
 from tc.polyhedral.separate.separate_counts import separate_counts
 from tc.polyhedral.separate.separate_stages import separate_stages
 from tc.polyhedral.separate.separate_tiles import separate_tiles
+from tc.polyhedral.separate.unroll_borders import unroll_borders
 from tc.polyhedral.transform.buffer_layouts import Padding
 from tc.polyhedral.transform.phases import MOST_PHASES
 from tc.polyhedral.transform.share_loops import Grid, whole_loops
@@ -304,6 +305,10 @@ def _separate_borders(root: LoopTree, scop: Scop, _options: CpuOptions, _machine
     return separate_borders(root, scop.bodies, size_ranges(scop.sizes)), scop
 
 
+def _unroll_borders(root: LoopTree, scop: Scop, _options: CpuOptions, _machine: CpuMachine) -> Loops:
+    return unroll_borders(root, size_ranges(scop.sizes)), scop
+
+
 def _guard_tiles(root: LoopTree, scop: Scop, _options: CpuOptions, _machine: CpuMachine) -> Loops:
     return guard_tiles(root, scop.context, scop.sizes), scop
 
@@ -321,8 +326,9 @@ def _strip_fills(root: LoopTree, scop: Scop, options: CpuOptions, _machine: CpuM
 LOOP_PASSES: Final[Passes[LoopTree, CpuOptions, CpuMachine]] = (
     ("localize", _localize),
     ("separate tiles", _separate_tiles),
-    ("guard tiles", _guard_tiles),
     ("constant unroll bounds", _constant_unroll_bounds),
+    ("unroll borders", _unroll_borders),
+    ("guard tiles", _guard_tiles),
     ("separate borders", _separate_borders),
     ("stream fills", _stream_fills),
     ("strip fills", _strip_fills),

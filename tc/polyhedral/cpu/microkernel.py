@@ -31,6 +31,8 @@ _LONGEST_ROW: Final = 1 << 13
 # Beyond this many vectors of lanes nothing is gained.
 _MOST_VECTORS: Final = 4
 _MOST_ROWS: Final = 16
+# And where these are all rows that there are, some of which have conditions.
+_WHOLE_ROWS: Final = 24
 # The costs of tiles are known no better than this.
 _AS_CHEAP: Final = 1.005
 _FLOATING: Final = (ScalarType.FLOAT32, ScalarType.FLOAT64)
@@ -213,7 +215,9 @@ class _Candidates:
 
     def _row_sizes(self, names: list[str]) -> Iterator[dict[str, int]]:
         yield {}
-        sizes = {n: [size for size in _row_sizes(self.costs.extents[n]) if self._divides(n, size)] for n in names}
+        bordered = self.costs.conditions.parts
+        found = {n: _row_sizes(self.costs.extents[n], _WHOLE_ROWS if n in bordered else _MOST_ROWS) for n in names}
+        sizes = {n: [size for size in own if self._divides(n, size)] for n, own in found.items()}
         for name in names:
             yield from ({name: size} for size in sizes[name])
         for first, second in combinations(names, 2):
@@ -222,6 +226,8 @@ class _Candidates:
                     yield {first: one, second: other}
 
 
-def _row_sizes(extent: int) -> list[int]:
+def _row_sizes(extent: int, whole: int) -> list[int]:
+    """Numbers of rows; all of them up to ``whole``."""
     sizes = {size for size in range(2, min(extent, _MOST_ROWS) + 1) if extent % size == 0}
+    sizes |= {extent} if 1 < extent <= whole else set()
     return sorted(sizes | {size for size in (4, 6, 8) if size < extent})

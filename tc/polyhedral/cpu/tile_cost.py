@@ -20,7 +20,7 @@ from tc.polyhedral.analysis.reads import ranging_iterators, value_reads
 from tc.polyhedral.analysis.strides import greatest_stride
 from tc.polyhedral.cpu.borders import Conditions, conditions_of
 from tc.polyhedral.cpu.windows import in_windows, skipping, window_lines
-from tc.polyhedral.ir.loops import LINE_BYTES
+from tc.polyhedral.ir.loops import LINE_BYTES, MOST_ROWS_AT_BORDERS
 from tc.polyhedral.ir.scop import ScopStatement
 from tc.targets.machine import VectorUnit
 
@@ -171,7 +171,7 @@ class TileCosts:
         panels = self._in_panels(lanes)
         vectors = len(vector_widths(lanes, self.width))
         rows = math.prod(size for name, size in sizes.items() if name != lane)
-        spare = _SLIDING if self._slides(sizes, lane) else 2
+        spare = _SLIDING if self._slides(sizes, lane) or self._copied(lane, sizes) is not None else 2
         if rows * vectors + vectors + spare > self.registers:
             return None
         reads = [self._read(position, lane, sizes) for position in positions]
@@ -189,19 +189,36 @@ class TileCosts:
             extent for name, extent in self.extents.items() if name not in self.reduced and name not in self.independent
         )
         stores += rows * lanes * self._beside(lane, lanes)
-        steps = self.steps * self._filled(name for name, size in sizes.items() if size > 1)
-        steps *= self._bordered(lane, sizes)
+        steps = self.steps * self._filled(lane, sizes)
         return tiles * outside * (steps * step + stores + _LATENCY) + sum(read.packing for read in reads)
 
-    def _filled(self, rows: Iterable[str]) -> float:
-        """The part of the steps in which some point of a tile is in the iteration domain."""
-        return self.conditions.density / math.prod(self.conditions.parts.get(name, 1.0) for name in rows)
+    def _filled(self, lane: str, sizes: Mapping[str, int]) -> float:
+        """The part of the steps in which some point of a tile is in the iteration domain, weighted by what such steps
+        cost on average, against those of tiles that no border cuts.
+        """
+        rows = {name: size for name, size in sizes.items() if size > 1}
+        copied = self._copied(lane, sizes)
+        if copied is not None:
+            del rows[copied]
+        filled = self.conditions.density / math.prod(self.conditions.parts.get(name, 1.0) for name in rows)
+        cut = {name: self.conditions.cut(name, size, self.extents[name]) for name, size in rows.items()}
+        most = (_CUT_BOTH if sum(map(bool, cut.values())) > 1 else _CUT_LANES) if cut.get(lane) else _CUT_ROWS
+        return filled * (most - (most - 1) * math.prod(1 - part for part in cut.values()))
 
-    def _bordered(self, lane: str, sizes: Mapping[str, int]) -> float:
-        """What steps cost on average, against those of tiles that no border cuts."""
-        cut = {name: self.conditions.cut(name, size, self.extents[name]) for name, size in sizes.items()}
-        most = (_CUT_BOTH if sum(map(bool, cut.values())) > 1 else _CUT_LANES) if cut[lane] else _CUT_ROWS
-        return most - (most - 1) * math.prod(1 - part for part in cut.values())
+    def _copied(self, lane: str, sizes: Mapping[str, int]) -> str | None:
+        """The iterator of rows whose conditions are settled by copies of the tiles at borders, and of their steps
+        (``tc.polyhedral.separate.unroll_borders``); None where that is not known.
+        """
+        rows = {name: size for name, size in sizes.items() if size > 1}
+        bordered = [name for name in rows if name in self.conditions.parts]
+        if len(bordered) != 1 or bordered == [lane]:
+            return None
+        (name,) = bordered
+        if not self.conditions.together[name] - {name} <= set(self.reduced):
+            return None
+        copies = self.conditions.copies(name, rows[name], self.extents[name])
+        count = math.prod(size for own, size in rows.items() if own != lane)
+        return None if copies is None or copies * count > MOST_ROWS_AT_BORDERS else name
 
     def _step(self, lane: str, sizes: Mapping[str, int], reads: list[_Read]) -> float:
         """Cycles of a step of the reduction."""
@@ -216,7 +233,9 @@ class TileCosts:
             fetched = streamed + self._fetched(lane, sizes)
         waiting = pressed + fetched + sum(read.cycles for read in reads)
         waiting += _REFETCHED * self._refetched(lane, sizes)
-        return max(arithmetic, _LATENCY, _LINE * self._lines(lane, sizes)) + _STEP + waiting
+        copied = self._copied(lane, sizes)
+        loops = copied is None or self.reduced[-1] not in self.conditions.together[copied]
+        return max(arithmetic, _LATENCY, _LINE * self._lines(lane, sizes)) + _STEP * loops + waiting
 
     def _lines(self, lane: str, sizes: Mapping[str, int]) -> float:
         """The lines of the cache that lanes read in a step, if those of a whole reduction do not stay in the first.

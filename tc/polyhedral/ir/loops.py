@@ -139,6 +139,8 @@ class LoopKind(Enum):
 
 # Of a line of the cache.
 LINE_BYTES: Final = 64
+# Rows of register tiles at borders that are written out with the steps of a reduction, in all copies together.
+MOST_ROWS_AT_BORDERS: Final = 512
 
 
 @frozen

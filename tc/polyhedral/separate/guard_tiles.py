@@ -2,7 +2,8 @@
 
 The bounds of the tile's loops depend then on the step of the reduction.  Rows are in registers only where all loops
 have constant bounds, so these get the least and the greatest of all steps.  A guard in every step decides whether it
-has all points of the tile; where it has not, every row has a guard of its own.
+has all points of the tile; where it has not, every row has a guard of its own.  Bounds that depend on loops which are
+written out alone will be numbers (``unroll_borders``).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import islpy as isl
 
 from tc.base.frozen import frozen
 from tc.language.program.specialization import Sizes
+from tc.polyhedral.analysis.ranges import Range, iterator_range, range_of, ranges_where, size_ranges
 from tc.polyhedral.execution.barriers import Step
 from tc.polyhedral.execution.loop_execution import follow_path, frame_of_path
 from tc.polyhedral.ir.loops import (
@@ -71,7 +73,9 @@ class _Guarding:
 
     def guarded(self, nest: Loop, path: tuple[Step, ...]) -> LoopTree:
         """The loops of the rows, for steps that have all of them, and for the others."""
-        rows = list(_rows(nest))
+        rows = list(rows_of(nest))
+        loops = [step for step in path if isinstance(step, Loop)]
+        copied = {loop.iterator for loop in loops if loop.kind is LoopKind.FULLY_UNROLLED}
         inside = {row.iterator for row in rows}
         bounds = [bound for row in rows for bound in (row.lower, row.upper)]
         if all(isinstance(bound, IndexLiteral) for bound in bounds) or any(inside & variables(own) for own in bounds):
@@ -87,12 +91,27 @@ class _Guarding:
         for row, (least, most) in reversed(list(zip(rows, ends, strict=True))):
             if most - least >= (_MOST_LANES if row.kind is LoopKind.VECTOR else _MOST_ROWS):
                 return nest
+            if row.kind is LoopKind.REGISTER and variables(row.lower) | variables(row.upper) <= copied:
+                whole, some = replace(row, body=whole), replace(row, body=some)
+                continue
             first, last, iterator = IndexLiteral(least), IndexLiteral(most), IndexVariable(row.iterator)
             fits += [*_above(first, row.lower, least), *_below(last, row.upper, most)]
             each = [*_above(iterator, row.lower, least), *_below(iterator, row.upper, most)]
             whole = replace(row, lower=first, upper=last, body=whole)
             some = replace(row, lower=first, upper=last, body=Guard(_all(each), some, None) if each else some)
-        return Guard(_all(fits), whole, some) if fits else whole
+        tested = self.tested(fits, path)
+        return Guard(_all(tested), whole, some) if tested else whole
+
+    def tested(self, conditions: list[IndexExpression], path: tuple[Step, ...]) -> list[IndexExpression]:
+        """Those of the conditions of which it is not known from constants that they hold at a path's end."""
+        ranges = size_ranges(self.sizes)
+        for step in path:
+            match step:
+                case Loop():
+                    ranges = {**ranges, step.iterator: iterator_range(step, ranges)}
+                case (condition, True):
+                    ranges = ranges_where(condition, ranges)
+        return [own for own in conditions if range_of(own, ranges) != Range(1, 1)]
 
     def ends(self, path: tuple[Step, ...], rows: list[Loop]) -> list[tuple[int, int]]:
         """The least and the greatest value of the iterator of every row, in all steps; nothing where it has none."""
@@ -145,7 +164,7 @@ def _all(conditions: list[IndexExpression]) -> IndexExpression:
     return reduce(lambda left, right: IndexOperation(IndexOperator.AND, (left, right)), conditions)
 
 
-def _rows(nest: LoopTree) -> Iterator[Loop]:
+def rows_of(nest: LoopTree) -> Iterator[Loop]:
     """The loops of the rows of a tile, from the outermost, and that of the lanes."""
     while isinstance(nest, Loop) and nest.kind in (LoopKind.REGISTER, LoopKind.VECTOR):
         yield nest

@@ -21,7 +21,7 @@ def test_pieces_that_borders_cut_are_counted(extent: int, taps: int, before: int
     with isl_context() as context:
         text = f"{{ [h, k] : 0 <= h < {extent} and 0 <= k < {taps} and 0 <= {stride} * h + k - {before} < {image} }}"
         found = conditions_of(isl.Set.read_from_str(context, text), ("h", "k"))
-        part = found.cut("h", size, extent)
+        part, copies = found.cut("h", size, extent), found.copies("h", size, extent)
     pieces = -(-extent // size)
     cut = 0
     for k, piece in product(range(taps), range(pieces)):
@@ -30,6 +30,13 @@ def test_pieces_that_borders_cut_are_counted(extent: int, taps: int, before: int
         cut += any(inside) and not all(inside)
     assert part == pytest.approx(cut / (pieces * taps))
 
+    def whole(piece: int) -> bool:
+        rows = range(piece * size, min(extent, (piece + 1) * size))
+        return all(0 <= stride * h + k - before < image for h, k in product(rows, range(taps)))
+
+    if found.ranges:
+        assert copies == taps * sum(not whole(piece) for piece in range(pieces))
+
 
 def test_triangles_are_no_borders() -> None:
     with isl_context() as context:
@@ -37,7 +44,7 @@ def test_triangles_are_no_borders() -> None:
         found = conditions_of(triangle, ("i", "j", "k"))
     assert found.density == pytest.approx(36 / 64)
     assert set(found.parts) == {"i", "j"}
-    assert not found.ranges
+    assert not found.borders
 
 
 CONVOLUTION = """

@@ -44,6 +44,10 @@ def transposed(float(N,C,H,W) I, float(C,F,4,4) K) -> (O) {
 }"""
 EVERY_OTHER: Final = """
 def other(float(M,N,K) x) -> (y) { y(j) +=! x(i,j,k) where (k + j) % 2 == 0 }"""
+WIDE: Final = """
+def wide(float(N,C,H,W) I, float(F,C,41) K) -> (O) {
+    O(n,f,h,w) +=! I(n,c,h,w+j-20) * K(f,c,j) where w in 0:W, w+j-20 in 0:W
+}"""
 CASES: Final[dict[str, tuple[str, Shapes]]] = {
     "same": (SAME, ((2, 19, 13, 27), (33, 19, 3, 3))),
     "a small image": (SAME, ((2, 20, 1, 2), (32, 20, 3, 3))),
@@ -106,13 +110,13 @@ def test_what_is_outside_has_no_terms(text: str, shapes: Shapes, target: str) ->
     assert np.isfinite(np.asarray(f(image, np.where(np.isfinite(weights), weights, 0)))).all()
 
 
-def source(text: str, shapes: Shapes) -> str:
-    kernel = tc.define(text).single().compile(*shapes, target="cpu:x86-64-v4")
+def source(text: str, shapes: Shapes, options: tc.CpuOptions | None = None) -> str:
+    kernel = tc.define(text).single().compile(*shapes, target="cpu:x86-64-v4", options=options)
     return kernel.source[kernel.source.index("static __attribute__((noinline))") :]
 
 
 def test_steps_with_all_points_have_no_conditions() -> None:
-    text = source(SAME, ((2, 64, 28, 28), (64, 64, 3, 3)))
+    text = source(WIDE, ((4, 3, 4, 64), (16, 3, 41)), tc.CpuOptions(register_tile=(16, 1, 8), vector_axis=0))
     inside, outside = text.split("else {", 1)
     tile = r"t_tile\d_O_\d+_0 \+= "
     rows = len(re.findall(tile, inside))
