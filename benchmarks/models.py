@@ -1,7 +1,8 @@
 """``python -m benchmarks models``: imported models beside onnxruntime, in processes apart.
 
 Both get the same random inputs and number of threads, and take turns of a fraction of a second; the least time of all
-calls counts.  Before that, their results are compared.
+calls counts.  Before that, their results are compared.  The first call plans the model and compiles its kernels; what
+planning takes of it is measured in a process of its own.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ import numpy as np
 from benchmarks.apart import least_time
 
 CONTENDERS: Final = ("ours", "onnxruntime")
-HEADER: Final = f"{'milliseconds':40}{'kernels':>9}{'first call':>12}{'ours':>10}{'onnxruntime':>13}{'ratio':>8}"
+_PLANNING: Final = "planning"
+HEADER: Final = (
+    f"{'milliseconds':40}{'kernels':>9}{'planning':>10}{'first call':>12}{'ours':>10}{'onnxruntime':>13}{'ratio':>8}"
+)
 _TURNS: Final = 5
 _PAUSE: Final = 0.05
 # Of the largest element: sums of float32 in another order.
@@ -48,10 +52,14 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Seconds of a call at best of each contender; of ours also the first, and how many kernels there are."""
+    """Seconds of a call at best of each contender; of ours also the first, and how many kernels there are.
+
+    ``planning``: of what comes before compiling, in a new process; NaN where the plan depends on contents of inputs.
+    """
 
     model: Model
     kernels: int
+    planning: float
     first: float
     ours: float
     peer: float
@@ -64,7 +72,7 @@ class Found:
     @property
     def line(self) -> str:
         """A row of the table that ``HEADER`` begins."""
-        times = f"{self.first * 1e3:12,.0f}{self.ours * 1e3:10,.2f}{self.peer * 1e3:13,.2f}"
+        times = f"{self.planning * 1e3:10,.0f}{self.first * 1e3:12,.0f}{self.ours * 1e3:10,.2f}{self.peer * 1e3:13,.2f}"
         return f"{self.model.path.stem:40}{self.kernels:9}{times}{self.ratio:8.2f}"
 
 
@@ -72,6 +80,9 @@ def measure_models(models: Sequence[Model], threads: int, rounds: int) -> Iterat
     """Each model in so many rounds of turns; DifferentError where the results differ."""
     for model in models:
         with tempfile.TemporaryDirectory() as folder:
+            planner = _Process(model, _PLANNING, threads, Path(folder))
+            (planning,) = planner.read()
+            planner.end()
             contenders = [_Process(model, name, threads, Path(folder)) for name in CONTENDERS]
             try:
                 made = [contender.read() for contender in contenders]
@@ -81,7 +92,7 @@ def measure_models(models: Sequence[Model], threads: int, rounds: int) -> Iterat
                 for contender in contenders:
                     contender.end()
         ours, peer = (min(column) for column in zip(*times, strict=True))
-        yield Found(model, int(made[0][0]), made[0][1], ours, peer)
+        yield Found(model, int(made[0][0]), planning, made[0][1], ours, peer)
 
 
 def _compare(model: Model, folder: Path) -> None:
@@ -127,6 +138,9 @@ def main(arguments: list[str], turns: Iterable[str] = sys.stdin) -> None:
     """Calls a model once, keeps its results, and prints the least seconds of a call for every line that comes in."""
     contender, text, threads, folder = arguments
     model = Model.parse(text)
+    if contender == _PLANNING:
+        print(_planning(model), flush=True)
+        return
     started = time.perf_counter()
     call, results, kernels = (_ours if contender == "ours" else _onnxruntime)(model, int(threads))
     first = time.perf_counter() - started
@@ -150,6 +164,23 @@ def _ours(model: Model, threads: int) -> Ready:
     arrays = _arrays(model, declared)
     found = loaded.run(loaded.outputs, arrays)
     return lambda: loaded.run(loaded.outputs, arrays), list(found.values()), loaded.kernels
+
+
+def _planning(model: Model) -> float:
+    """Seconds of the first plan of a process, of a model that is loaded."""
+    import tc.graph
+
+    loaded = tc.graph.load(model.path)
+    named = {own.name: shape for own, shape in zip(loaded.inputs, model.shapes, strict=False)}
+    for own in loaded.inputs:
+        extents = own.shape or ()
+        named.setdefault(own.name, tuple(extent if isinstance(extent, int) else 1 for extent in extents))
+    started = time.perf_counter()
+    try:
+        loaded.plan(**named)
+    except tc.GraphError:
+        return float("nan")
+    return time.perf_counter() - started
 
 
 def _onnxruntime(model: Model, threads: int) -> Ready:

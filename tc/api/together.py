@@ -47,18 +47,29 @@ class Wanted:
         return self.comprehension, self.signature
 
 
-def compile_together(wanted: Sequence[Wanted], target: str | None = None, *, progress: bool = True) -> list[Kernel]:
+def compile_together(
+    wanted: Sequence[Wanted],
+    target: str | None = None,
+    *,
+    progress: bool = True,
+    meanwhile: Callable[[], object] | None = None,
+) -> list[Kernel]:
     """The kernels in order; equal ones are one, and those that are known already are not compiled.
 
     ``progress``: a bar on the standard error, if that is a terminal and compiling takes longer than two seconds.
+    ``meanwhile``: other work, of this process, while others compile.
     """
     chosen, keys = target_of_call(target), [one.key for one in wanted]
     missing = [key for key in dict.fromkeys(keys) if not key[0].kernels.has(key[1], chosen)]
     # Drivers of OpenCL have threads, which no other process inherits.
     if len(missing) > FEW and get_threads() > 1 and not isinstance(chosen, OpenClTarget):
         jobs = {key: (key[0].program, key[1], chosen) for key in missing}
-        for (comprehension, signature), executable in _elsewhere(_built, jobs, "compiling", shown=progress):
+        for (comprehension, signature), executable in _elsewhere(
+            _built, jobs, "compiling", shown=progress, meanwhile=meanwhile
+        ):
             comprehension.kernels.adopt(signature, chosen, executable)
+    elif meanwhile is not None:
+        meanwhile()
     found = []
     with Progress("compiling", len(keys), shown=progress) as bar:
         for comprehension, signature in keys:
@@ -82,7 +93,12 @@ def steps_together(wanted: Sequence[Wanted], target: str | None = None, *, progr
 
 
 def _elsewhere(
-    work: Callable[..., Made], jobs: Mapping[_Key, tuple[object, ...]], title: str, *, shown: bool
+    work: Callable[..., Made],
+    jobs: Mapping[_Key, tuple[object, ...]],
+    title: str,
+    *,
+    shown: bool,
+    meanwhile: Callable[[], object] | None = None,
 ) -> Iterator[tuple[_Key, Made]]:
     """What is made of each job, as soon as it is, in other processes, which inherit what this one has imported.
 
@@ -99,6 +115,8 @@ def _elsewhere(
     ):
         running = {pool.submit(work, *job): key for key, job in jobs.items()}
         waiting = set(running)
+        if meanwhile is not None:
+            meanwhile()
         while waiting:
             done, waiting = wait(waiting, INTERVAL, FIRST_COMPLETED)
             for future in done:

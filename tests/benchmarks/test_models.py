@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
-from benchmarks.models import DifferentError, Found, Model, _arrays, _compare, _ours
+from benchmarks.models import DifferentError, Found, Model, _arrays, _compare, _ours, _planning
 
 
 def test_a_model_with_shapes() -> None:
@@ -17,8 +18,8 @@ def test_a_model_with_shapes() -> None:
 
 
 def test_a_row_of_the_table() -> None:
-    found = Found(Model(Path("a/layer.onnx"), ()), 3, 0.5, 0.001, 0.002)
-    assert found.line.split() == ["layer", "3", "500", "1.00", "2.00", "2.00"]
+    found = Found(Model(Path("a/layer.onnx"), ()), 3, 0.1, 0.5, 0.001, 0.002)
+    assert found.line.split() == ["layer", "3", "100", "500", "1.00", "2.00", "2.00"]
 
 
 def test_open_sizes_are_1() -> None:
@@ -41,6 +42,22 @@ def test_ours_is_ready_after_the_first_call(tmp_path: Path) -> None:
     assert kernels == 1
     assert result.min() >= 0
     call()
+    assert _planning(Model(path, ((2, 3),))) > 0
+
+
+def test_plans_that_depend_on_contents_are_not_timed(tmp_path: Path) -> None:
+    graph = helper.make_graph(
+        [helper.make_node("Reshape", ["x", "shape"], ["y"])],
+        "g",
+        [
+            helper.make_tensor_value_info("x", TensorProto.FLOAT, [6]),
+            helper.make_tensor_value_info("shape", TensorProto.INT64, [2]),
+        ],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+    )
+    path = tmp_path / "reshape.onnx"
+    path.write_bytes(helper.make_model(graph).SerializeToString())
+    assert math.isnan(_planning(Model(path, ())))
 
 
 def test_results_that_differ(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from tc.base.errors import ArgumentError, GraphError, RangeError
 from tc.base.types import ScalarType
+from tc.graph.ir.constants import Constants, given, in_order, later
 from tc.graph.ir.graph import Graph
 from tc.graph.ir.nodes import Call, Host, Join, Node, View
 from tc.graph.ir.shapes import result_shapes
@@ -20,6 +21,7 @@ from tc.graph.ir.views import Expand, Permute, Reinterpret, Reshape, Slice, View
 from tc.language.program.program import Program
 
 if TYPE_CHECKING:
+    from tc.graph.ir.constants import Contents
     from tc.graph.ir.nodes import HostFunction, Operator
     from tc.graph.ir.sizes import Dimension
 
@@ -56,7 +58,7 @@ class Builder:
         self.name = name
         self.origin = ""
         self._values: dict[str, Value] = {}
-        self._constants: dict[str, np.ndarray] = {}
+        self._constants: dict[str, Contents] = {}
         self._inputs: list[str] = []
         self._nodes: list[Node] = []
         self._numbers: dict[str, int] = {}
@@ -65,7 +67,7 @@ class Builder:
     def continuing(graph: Graph) -> Builder:
         """A builder that adds to a graph; its nodes are not among those that were made."""
         made = Builder(graph.name)
-        made._values, made._constants = dict(graph.values), dict(graph.constants)
+        made._values, made._constants = dict(graph.values), Constants.of(graph.constants).contents()
         made._inputs = list(graph.inputs)
         return made
 
@@ -77,9 +79,9 @@ class Builder:
         """All values by name."""
         return dict(self._values)
 
-    def constants(self) -> dict[str, np.ndarray]:
-        """The contents of all constants by name."""
-        return dict(self._constants)
+    def constants(self) -> Constants:
+        """All constants by name."""
+        return Constants(dict(self._constants))
 
     def change(self, value: Value) -> None:
         """Another value of the same name."""
@@ -98,9 +100,15 @@ class Builder:
 
     def constant(self, array: np.ndarray, name: str = "constant") -> Value:
         """A constant; ``name`` is where its own begins."""
-        held = np.ascontiguousarray(array).reshape(array.shape)
+        held = in_order(array)
         value = self._add(Value(self.fresh(name), ScalarType(held.dtype.name), held.shape))
-        self._constants[value.name] = held
+        self._constants[value.name] = given(held)
+        return value
+
+    def constant_later(self, make: Contents, type: ScalarType, shape: Shape, name: str = "constant") -> Value:
+        """A constant whose contents, an array of this type and shape, are computed when they are looked at."""
+        value = self._add(Value(self.fresh(name), type, shape))
+        self._constants[value.name] = later(make)
         return value
 
     def unrealized(self, name: str, type: ScalarType, shape: Shape) -> Value:
@@ -194,6 +202,11 @@ class Builder:
 
     def array_of(self, value: Value) -> np.ndarray | None:
         """The contents of a constant; None of others."""
+        contents = self._constants.get(value.name)
+        return None if contents is None else contents()
+
+    def contents_of(self, value: Value) -> Contents | None:
+        """What gives the contents of a constant; None of others."""
         return self._constants.get(value.name)
 
     def finish(self, outputs: Sequence[Value]) -> Graph:
@@ -204,7 +217,7 @@ class Builder:
             tuple(value.name for value in outputs),
             dict(self._values),
             tuple(self._nodes),
-            dict(self._constants),
+            self.constants(),
         )
         return self._realized(graph.needed())
 

@@ -7,6 +7,7 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from tc.base.frozen import frozen
+from tc.graph.ir.constants import Constants
 from tc.graph.ir.nodes import Node
 from tc.graph.ir.values import Value
 
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 class Graph:
     """Inputs, constants with their contents, nodes in order, and the names of the values that it returns.
 
-    ``values`` has every value by name, inputs and constants too.  A name has one value.
+    ``values`` has every value by name, inputs and constants too.  A name has one value.  Who looks at ``constants`` may
+    compute them.
     """
 
     name: str
@@ -54,7 +56,7 @@ class Graph:
             outputs=wanted,
             nodes=tuple(reversed(kept)),
             values={name: value for name, value in self.values.items() if name in names},
-            constants={name: array for name, array in self.constants.items() if name in names},
+            constants=Constants.of(self.constants).only(names),
         )
 
     def in_order(self) -> Graph:

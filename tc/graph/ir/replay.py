@@ -7,6 +7,7 @@ from typing import Final
 
 from tc.base.errors import GraphError
 from tc.graph.ir.builder import Builder
+from tc.graph.ir.constants import Constants
 from tc.graph.ir.graph import Graph
 from tc.graph.ir.nodes import Call, Host, Join, View
 from tc.graph.ir.sizes import Dimension, Shape, Size, open_size, shape_at, shape_text
@@ -85,8 +86,8 @@ def _replayed(graph: Graph, sizes: Mapping[str, Dimension]) -> Graph:
     for name in graph.inputs:
         value = graph.values[name]
         values[name] = builder.input(name, value.type, shape_at(value.shape, sizes))
-    for name, array in graph.constants.items():
-        values[name] = builder.constant(array, name)
+    for name, contents in Constants.of(graph.constants).contents().items():
+        values[name] = builder.constant_later(contents, graph.values[name].type, graph.values[name].shape, name)
     for node in graph.nodes:
         builder.origin = node.origin
         operands = [values[name] for name in node.operands]

@@ -57,7 +57,7 @@ class MemoryPlan:
     @property
     def constants(self) -> int:
         """The bytes of the constants."""
-        return sum(array.nbytes for array in self.graph.constants.values())
+        return sum(bytes_of(self.graph.values[name]) for name in self.graph.constants)
 
     def fits(self, bytes: int) -> bool:
         """Whether inputs, constants, outputs and the arena fit so many bytes."""

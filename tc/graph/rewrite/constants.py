@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final, TypeAlias
 
 import numpy as np
 
+from tc.base.once import Once
+from tc.graph.ir.constants import Constants, Contents, later
 from tc.graph.ir.graph import Graph
 from tc.graph.ir.nodes import Call, Host, Join, Node, View
 from tc.graph.ir.sizes import Dimension, elements
@@ -24,7 +27,10 @@ MOST_BYTES: Final = 1 << 24
 
 
 def folded(graph: Graph, run: Run) -> Graph:
-    """The graph in which results of calls with constant operands are constants; ``run`` computes a graph's outputs."""
+    """The graph in which results of calls with constant operands are constants.
+
+    ``run`` computes a graph's outputs, when one of them is looked at.
+    """
     known, makers = set(graph.constants), graph.producers()
     wanted: dict[str, None] = {}
     made: set[str] = set()
@@ -42,31 +48,37 @@ def folded(graph: Graph, run: Run) -> Graph:
     bases = tuple(dict.fromkeys(base for name in wanted if (base := _base(makers, name)) in made))
     if not bases:
         return graph
-    found = zip(bases, run(graph.needed(bases)), strict=True)
-    constants = {**graph.constants, **{name: np.ascontiguousarray(a).reshape(a.shape) for name, a in found}}
+    made_of = graph.needed(bases)
+    arrays: Once[None, Sequence[np.ndarray]] = Once()
+
+    def computed(place: int) -> np.ndarray:
+        return arrays.get(None, lambda: run(made_of))[place]
+
+    found = {name: later(partial(computed, place)) for place, name in enumerate(bases)}
+    constants = Constants.of(graph.constants).with_more(found)
     kept = tuple(node for node in graph.nodes if not set(node.results) & set(bases))
     return replace(graph, nodes=kept, constants=constants).needed()
 
 
 def laid_out(graph: Graph) -> Graph:
     """The graph in which reductions read constants that lie in order: views of such are copied once."""
-    makers, constants = graph.producers(), dict(graph.constants)
+    makers = graph.producers()
     wanted = dict.fromkeys(
         name
         for node in graph.nodes
         if isinstance(node, Call) and kind_of(node.program) is Kind.REDUCTION
         for name in node.operands
-        if not graph.values[name].is_contiguous and _base(makers, name) in constants
+        if not graph.values[name].is_contiguous and _base(makers, name) in graph.constants
     )
     copied: dict[str, Value] = {}
+    found: dict[str, Contents] = {}
     for name in wanted:
         if not _bytes(graph, name) <= MOST_COPIED:
             continue
-        array = _viewed(graph, name, makers)
-        constants[name] = np.ascontiguousarray(array).reshape(array.shape)
+        found[name] = later(partial(_viewed, graph, name, makers))
         copied[name] = replace(graph.values[name], strides=None)
     kept = tuple(node for node in graph.nodes if not copied.keys() & set(node.results))
-    values = {**graph.values, **copied}
+    values, constants = {**graph.values, **copied}, Constants.of(graph.constants).with_more(found)
     return replace(graph, nodes=kept, constants=constants, values=values).needed() if copied else graph
 
 

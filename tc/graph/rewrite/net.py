@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from tc.graph.ir.builder import Builder
+from tc.graph.ir.constants import Contents
 from tc.graph.ir.graph import Graph
 from tc.graph.ir.nodes import Node, View
 from tc.graph.ir.values import Value
@@ -48,11 +49,19 @@ class Net:
 
     def constant(self, name: str) -> np.ndarray | None:
         """The contents of a constant, or of a view of one; None of other values."""
+        contents = self.contents(name)
+        return None if contents is None else contents()
+
+    def contents(self, name: str) -> Contents | None:
+        """What gives the contents of a constant, or of a view of one; None of other values."""
         maker = self.maker(name)
         if not isinstance(maker, View):
-            return self.builder.array_of(self.value(name))
-        held = self.constant(maker.operand)
-        return None if held is None else view_of(held, maker, self.value(maker.operand), self.value(name))
+            return self.builder.contents_of(self.value(name))
+        held = self.contents(maker.operand)
+        if held is None:
+            return None
+        operand, value = self.value(maker.operand), self.value(name)
+        return lambda: view_of(held(), maker, operand, value)
 
     def added(self) -> list[int]:
         """Numbers of the nodes that the builder has made since this was last asked."""

@@ -108,7 +108,7 @@ def _fits(match: Match, name: str, pattern: Pattern) -> bool:
             value = match.net.value(name)
             return match.values.setdefault(own, value).name == name
         case Constant(own):
-            if match.net.constant(name) is None:
+            if match.net.contents(name) is None:
                 return False
             return match.values.setdefault(own, match.net.value(name)).name == name
         case Made() | Formula() | Looked():

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 def compiled(plan: MemoryPlan, target: str | None) -> Mapping[tuple[str, ...], Kernel]:
-    """The kernel of each call, by the names of its results."""
+    """The kernel of each call, by the names of its results; constants are computed meanwhile."""
     calls = calls_of(plan)
-    kernels = compile_together(wanted_in(plan), target)
+    kernels = compile_together(wanted_in(plan), target, meanwhile=lambda: list(plan.graph.constants.values()))
     return {call.results: kernel for call, kernel in zip(calls, kernels, strict=True)}
 
 

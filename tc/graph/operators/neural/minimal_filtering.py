@@ -17,9 +17,11 @@ import numpy as np
 
 from tc.base.frozen import frozen
 from tc.graph.ir.builder import Builder
+from tc.graph.ir.constants import Contents
 from tc.graph.ir.values import Value
 from tc.graph.operators.neural.windows import offset
 from tc.graph.operators.texts import definition
+from tc.runtime.frameworks.numpy_arrays import numpy_dtype
 
 # Where polynomials are evaluated; the last point is at infinity.  Small ones keep the transforms exact in binary.
 _POINTS: Final = tuple(map(Fraction, ("0", "1", "-1", "2", "-2", "1/2", "-1/2")))
@@ -108,21 +110,24 @@ class Filtering:
         filters, channels, taps, columns = self.weights
         return self.image[0] * filters * channels * taps * columns * self.result[0] * self.result[1]
 
-    def build(self, builder: Builder, x: Value, weights: np.ndarray, bias: Value | None) -> Value:
-        """The convolution with these weights, and a bias (F) if there is one."""
-        found, type = transforms(self.m, self.weights[2]), weights.dtype
-        # (P,R) times (F,C,R,S), as one product.
-        products = np.tensordot(found.weights, weights.astype(np.float64), ((1,), (2,)))
-        transformed = np.ascontiguousarray(products.astype(type))
+    def build(self, builder: Builder, x: Value, weights: Contents, bias: Value | None) -> Value:
+        """The convolution with these weights, of the type of the image, and a bias (F) if there is one."""
+        found, type = transforms(self.m, self.weights[2]), numpy_dtype(x.type)
+        filters, channels, _, columns = self.weights
+        flat = self.padded[1] == 1
+
+        def transformed() -> np.ndarray:
+            # (P,R) times (F,C,R,S), as one product.
+            products = np.tensordot(found.weights, weights().astype(np.float64), ((1,), (2,))).astype(type)
+            return products[:, :, :, 0].transpose(0, 2, 1) if flat else products
+
+        shape = (self.products, channels, filters) if flat else (self.products, filters, channels, columns)
+        held = builder.constant_later(transformed, x.type, shape, "weights")
         image, back = (builder.constant(array.astype(type), "transform") for array in (found.image, found.back))
         last = [] if bias is None else [bias]
-        if self.padded[1] == 1:
-            return self._sequence(builder, x, image, back, transformed[:, :, :, 0], last)
-        return self._rows(builder, x, image, back, transformed, last)
+        return (self._sequence if flat else self._rows)(builder, x, image, back, held, last)
 
-    def _rows(
-        self, builder: Builder, x: Value, image: Value, back: Value, weights: np.ndarray, bias: list[Value]
-    ) -> Value:
+    def _rows(self, builder: Builder, x: Value, image: Value, back: Value, weights: Value, bias: list[Value]) -> Value:
         """Columns are innermost, and rows lie end to end: the products are a convolution along them."""
         n, m, (rows, width) = self.products, self.m, self.padded
         padded = x if (rows, width) == self.image[2:] else builder.call(self._padding(x), x)[0]
@@ -140,7 +145,7 @@ class Filtering:
     M(n, p, f, l) +=! V(n, p, c, l + s) * K(p, f, c, s)
 }}""",
             flat,
-            builder.constant(weights, "weights"),
+            weights,
         )
         (height, inner) = self.result
         # Columns between two rows that lie end to end are left out.
@@ -165,7 +170,7 @@ class Filtering:
         return definition("pad", [f"{x.type}(N,C,{height},{inner}) X"], ["P"], statements)
 
     def _sequence(
-        self, builder: Builder, x: Value, image: Value, back: Value, weights: np.ndarray, bias: list[Value]
+        self, builder: Builder, x: Value, image: Value, back: Value, weights: Value, bias: list[Value]
     ) -> Value:
         """Of images with one column: channels are innermost, so that no transform reads every m-th element."""
         n, m, rows, (count, channels, height, _) = self.products, self.m, self.padded[0], self.image
@@ -187,7 +192,7 @@ class Filtering:
         (sums,) = builder.call(
             f"def conv({type}(N,P,I,C) V, {type}(P,C,F) K) -> (M) {{ M(n, p, i, f) +=! V(n, p, i, c) * K(p, c, f) }}",
             lines,
-            builder.constant(weights.transpose(0, 2, 1), "weights"),
+            weights,
         )
         statements = ["Y(n, i, r, f) +=! A(r, p) * M(n, p, i, f)"]
         text = _with_bias("filtered", [f"{type}(N,{n},I,F) M", f"{type}({m},{n}) A"], statements, "n, i, r, f", bias)

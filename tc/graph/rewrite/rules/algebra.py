@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from tc.graph.ir.builder import Builder
+from tc.graph.ir.sizes import elements
 from tc.graph.ir.values import Value
 from tc.graph.operators.neural.normalizations import Softmax
 from tc.graph.operators.pointwise import Pointwise
@@ -32,7 +33,7 @@ def _formula(name: str, expression: str, *names: str) -> Callable[[Builder, Matc
 def _is(number: float) -> Callable[[Match], bool]:
     def holds(match: Match) -> bool:
         same = match.values["x"].shape == match.result.shape and match.result.type.is_floating
-        return same and match.array("c").size == 1 and bool(np.all(match.array("c") == number))
+        return same and elements(match.values["c"].shape) == 1 and bool(np.all(match.array("c") == number))
 
     return holds
 

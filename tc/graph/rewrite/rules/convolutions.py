@@ -10,12 +10,15 @@ import numpy as np
 
 from tc.base.frozen import frozen
 from tc.graph.ir.builder import Builder
+from tc.graph.ir.constants import Contents, given
 from tc.graph.ir.nodes import Call, View
+from tc.graph.ir.sizes import elements
 from tc.graph.ir.values import Value
 from tc.graph.ir.views import Reshape
 from tc.graph.operators.neural.convolution import Convolved
 from tc.graph.rewrite.pattern import Any, Constant, Formula, Match
 from tc.graph.rewrite.rule import Rule
+from tc.runtime.frameworks.numpy_arrays import numpy_dtype
 
 X: Final = Any("x")
 FACTOR: Final = Constant("factor")
@@ -24,12 +27,13 @@ ADDEND: Final = Constant("addend")
 
 @frozen
 class _Found:
-    """A convolution whose result only the root uses, and the contents of its weights and bias."""
+    """A convolution whose result only the root uses, its weights, and the contents of these and of its bias."""
 
     call: Call
     operator: Convolved
-    weights: np.ndarray
-    bias: np.ndarray | None
+    value: Value
+    weights: Contents
+    bias: Contents | None
 
 
 def _convolution(match: Match) -> _Found | None:
@@ -40,25 +44,25 @@ def _convolution(match: Match) -> _Found | None:
         maker = net.maker(name)
     if not (isinstance(maker, Call) and isinstance(maker.operator, Convolved) and net.uses(name) == 1):
         return None
-    weights = net.constant(maker.operands[1])
-    bias = net.constant(maker.operands[2]) if maker.operator.bias else None
+    weights = net.contents(maker.operands[1])
+    bias = net.contents(maker.operands[2]) if maker.operator.bias else None
     if weights is None or (maker.operator.bias and bias is None) or match.result.type.is_integer:
         return None
-    return _Found(maker, maker.operator, weights, bias)
+    return _Found(maker, maker.operator, net.value(maker.operands[1]), weights, bias)
 
 
-def _by_channel(match: Match, name: str) -> np.ndarray | None:
-    """A constant as a number for each channel of the result; None if it has others."""
+def _by_channel(match: Match, name: str) -> Contents | None:
+    """What gives a constant as a number for each channel of the result; None if it has others."""
     if name not in match.values:
-        return np.zeros(1)
-    array, shape = match.array(name).astype(np.float64), match.result.shape
-    channels = shape[1]
-    if array.ndim > len(shape) or not isinstance(channels, int):
+        return given(np.zeros(1))
+    value, shape = match.values[name], match.result.shape
+    contents, channels = match.net.contents(value.name), shape[1]
+    if contents is None or len(value.shape) > len(shape) or not isinstance(channels, int):
         return None
-    whole = array.reshape((1,) * (len(shape) - array.ndim) + array.shape)
-    if whole.shape[0] != 1 or math.prod(whole.shape[2:]) != 1:
+    whole = (*(1 for _ in shape[len(value.shape) :]), *value.shape)
+    if whole[0] != 1 or elements(whole[2:]) != 1 or whole[1] not in (1, channels):
         return None
-    return np.broadcast_to(whole.reshape(-1), (channels,)) if whole.shape[1] in (1, channels) else None
+    return lambda: np.broadcast_to(contents().astype(np.float64).reshape(-1), (channels,))
 
 
 def _into_weights(builder: Builder, match: Match) -> Value | None:
@@ -68,26 +72,30 @@ def _into_weights(builder: Builder, match: Match) -> Value | None:
     factor, addend = (_by_channel(match, name) for name in ("factor", "addend"))
     if factor is None or addend is None:
         return None
-    operator, channels = found.operator, found.operator.channels
+    operator, channels, type = found.operator, found.operator.channels, found.value.type
     each = tuple(int(extent) for extent in channels.extents(channels.result) if isinstance(extent, int))
     if len(each) != len(channels.result):
         return None
-    type, weights, bias = found.weights.dtype, found.weights, np.zeros(()) if found.bias is None else found.bias
-    total = np.broadcast_to(bias, each).astype(np.float64)
-    if "factor" in match.values:
-        scale = factor.reshape(each)
-        places = [channels.weights.index(letter) for letter in channels.result]
-        spread = [1] * weights.ndim
+    places = [channels.weights.index(letter) for letter in channels.result]
+    scales = "factor" in match.values
+
+    def scaled() -> np.ndarray:
+        weights, spread = found.weights(), [1] * len(found.value.shape)
         for place, extent in zip(places, each, strict=True):
             spread[place] = extent
-        order = np.argsort(places)
-        weights = (weights.astype(np.float64) * scale.transpose(order).reshape(spread)).astype(type)
-        total = total * scale
-    total = total + np.broadcast_to(addend, math.prod(each)).reshape(each)
+        scale = factor().reshape(each).transpose(np.argsort(places)).reshape(spread)
+        return (weights.astype(np.float64) * scale).astype(weights.dtype)
+
+    def total() -> np.ndarray:
+        bias = np.zeros(()) if found.bias is None else found.bias()
+        held = np.broadcast_to(bias, each).astype(np.float64) * (factor().reshape(each) if scales else 1)
+        added = np.broadcast_to(addend(), math.prod(each)).reshape(each)
+        return np.asarray(held + added, numpy_dtype(type))
+
     operands = [
         match.net.value(found.call.operands[0]),
-        builder.constant(weights, "weights") if "factor" in match.values else match.net.value(found.call.operands[1]),
-        builder.constant(total.astype(type), "bias"),
+        builder.constant_later(scaled, type, found.value.shape, "weights") if scales else found.value,
+        builder.constant_later(total, type, each, "bias"),
     ]
     made = builder.apply(replace(operator, bias=True), *operands)
     return builder.reshape(made, match.result.shape)

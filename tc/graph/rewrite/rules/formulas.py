@@ -10,6 +10,7 @@ import numpy as np
 
 from tc.graph.ir.builder import Builder
 from tc.graph.ir.nodes import Call
+from tc.graph.ir.sizes import elements
 from tc.graph.ir.values import Value
 from tc.graph.operators.pointwise import Pointwise
 from tc.graph.operators.texts import literal
@@ -47,8 +48,10 @@ def _with_literals(builder: Builder, match: Match) -> Value | None:
 
 def _number(match: Match, operand: Value) -> str | None:
     """A constant of one element as a literal; None of other values, and where a literal would not be exactly it."""
+    if elements(operand.shape) != 1 or operand.type.is_half:
+        return None
     array = match.net.constant(operand.name)
-    if array is None or array.size != 1 or operand.type.is_half:
+    if array is None:
         return None
     number = array.reshape(())[()]
     if not np.isfinite(number) or (number == 0 and np.signbit(number)):

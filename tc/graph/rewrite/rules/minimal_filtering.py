@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import Final
 
-import numpy as np
-
 from tc.base.types import ScalarType
 from tc.graph.ir.builder import Builder
 from tc.graph.ir.nodes import Call
@@ -31,7 +29,7 @@ def _is_convolution(match: Match) -> bool:
     plain = all(axis.stride == axis.dilation == 1 and isinstance(axis.before, int) for axis in axes)
     channels = operator.channels
     whole = (channels.image, channels.weights, channels.result) == ("c", "fc", "f")
-    known = match.net.constant(root.operands[1]) is not None
+    known = match.net.contents(root.operands[1]) is not None
     own = operator.positions == tuple(operator.windows.positions)
     return len(axes) == 2 and plain and whole and own and known and match.result.type is ScalarType.FLOAT32
 
@@ -41,24 +39,26 @@ def _filtered(builder: Builder, match: Match) -> Value | None:
     root = match.root
     assert isinstance(root, Call)
     assert isinstance(root.operator, Convolved)
-    x, weights = match.net.value(root.operands[0]), match.net.constant(root.operands[1])
-    assert weights is not None
+    x, weights = (match.net.value(name) for name in root.operands[:2])
+    contents = match.net.contents(weights.name)
+    assert contents is not None
     image = tuple(extent for extent in x.shape if isinstance(extent, int))
     result = tuple(extent for extent in match.result.shape if isinstance(extent, int))
+    held = tuple(extent for extent in weights.shape if isinstance(extent, int))
     first, second = root.operator.windows.axes
     before = (first.before, second.before)
     if len(image) != 4 or len(result) != 4 or math.prod(image) == 0 or math.prod(result) == 0:
         return None
     if not all(isinstance(b, int) and b >= 0 for b in before):
         return None
-    groups = range(2, _MOST_PRODUCTS + 2 - weights.shape[2]) if weights.shape[2] > 1 else ()
-    forms = [Filtering(image, weights.shape, before, result[2:], m) for m in groups]  # type: ignore[arg-type]
+    groups = range(2, _MOST_PRODUCTS + 2 - held[2]) if held[2] > 1 else ()
+    forms = [Filtering(image, held, before, result[2:], m) for m in groups]  # type: ignore[arg-type]
     fitting = [form for form in forms if _covers(form)]
     best = min(fitting, key=lambda form: form.cost, default=None)
     if best is None or best.direct_cost < _GAIN * best.cost:
         return None
     bias = match.net.value(root.operands[2]) if root.operator.bias else None
-    return best.build(builder, x, np.asarray(weights), bias)
+    return best.build(builder, x, contents, bias)
 
 
 def _covers(form: Filtering) -> bool:

@@ -26,8 +26,7 @@ def _all(number: float) -> Callable[[Match], bool]:
     """Whether the constant has only this number, and does not make the result larger than the operand."""
 
     def holds(match: Match) -> bool:
-        array = match.array("c")
-        return match.values["x"].shape == match.result.shape and bool(np.all(array == number))
+        return match.values["x"].shape == match.result.shape and bool(np.all(match.array("c") == number))
 
     return holds
 
