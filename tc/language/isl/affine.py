@@ -255,17 +255,39 @@ def iteration_domain(statement: Statement, frame: Frame) -> isl.Set | None:
     """All instances of the statement; None if a bound or a condition is not affine."""
     domain = frame.possible()
     for iterator in statement.iterators:
-        begin, end = affine_function(iterator.begin, frame), affine_function(iterator.end, frame)
-        variable = frame.variable(iterator.name)
-        if begin is None or end is None or variable is None:
+        bounded = between(domain, iterator.name, iterator.begin, iterator.end, frame)
+        if bounded is None:
             return None
-        domain = domain.intersect(begin.le_set(variable)).intersect(variable.lt_set(end))
+        domain = bounded
     for condition in statement.conditions:
         inside = affine_condition(condition, frame)
         if inside is None:
             return None
         domain = domain.intersect(inside)
     return domain.coalesce()
+
+
+def between(domain: isl.Set, name: str, begin: Expression, end: Expression, frame: Frame) -> isl.Set | None:
+    """The points at which an iterator of the frame is from ``begin`` on and before ``end``.
+
+    None where these are not affine.  Numbers, with which most ranges begin, need no functions.
+    """
+    position, variable = frame.iterators.index(name), frame.require(name)
+    match begin:
+        case Literal(value=int(value)):
+            least = isl.Val.int_from_si(frame.context, value)
+            domain = domain.lower_bound_val(isl.dim_type.set, position, least)
+        case _:
+            first = affine_function(begin, frame)
+            if first is None:
+                return None
+            domain = domain.intersect(first.le_set(variable))
+    match end:
+        case Literal(value=int(value)):
+            return domain.upper_bound_val(isl.dim_type.set, position, isl.Val.int_from_si(frame.context, value - 1))
+        case _:
+            last = affine_function(end, frame)
+            return None if last is None else domain.intersect(variable.lt_set(last))
 
 
 def guard_domain(read: GuardedRead, frame: Frame) -> isl.Set:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import combinations
+from typing import TypeAlias
 
 import islpy as isl
 
@@ -13,6 +14,7 @@ from tc.language.isl.affine import (
     Frame,
     access_relation,
     affine_function,
+    between,
     frame_of,
     isl_name,
     iteration_domain,
@@ -20,7 +22,7 @@ from tc.language.isl.affine import (
 from tc.language.isl.original_order import in_one_step
 from tc.language.isl.parameters import integer_parameters, possible_parameters
 from tc.language.isl.session import MAX_OPERATIONS, isl_context
-from tc.language.program.program import Program, Reduction, Statement
+from tc.language.program.program import Literal, Program, Reduction, Statement
 from tc.language.program.specialization import Sizes
 from tc.language.prove.leaving import with_least_parameters
 from tc.language.prove.named_extents import has_named_extent
@@ -47,6 +49,10 @@ class Problem:
     is_overlap: bool
 
 
+# The statements that give a value, each with the elements that it gives.
+Given: TypeAlias = "Sequence[tuple[Statement, isl.Set | None]]"
+
+
 def find_problems(
     program: Program,
     max_operations: int = MAX_OPERATIONS,
@@ -67,9 +73,11 @@ def find_problems(
         prover = _Prover(program, context, sizes, definition or program)
         problems = [problem for statement in single for problem in prover.repeated(statement)]
         for value in values:
-            problems.extend(prover.overlapping(value))
-            if value.complete:
-                problems.extend(prover.uncovered(value))
+            if value.complete or len(value.initial) > 1:
+                given = [(statement, prover.given(statement)) for statement in value.initial]
+                problems.extend(prover.overlapping(value, given))
+                if value.complete:
+                    problems.extend(prover.uncovered(value, given))
         return problems
 
 
@@ -106,10 +114,15 @@ class _Prover:
                 )
             yield Problem(message, hint, statement, is_overlap=True)
 
-    def overlapping(self, value: WrittenValue) -> Iterator[Problem]:
+    def given(self, statement: Statement) -> isl.Set | None:
+        """The elements to which a statement gives a first value; None where they are not affine."""
+        written = self._written(initialization(statement, self.program.tensor(statement.target).shape))
+        return None if written is None else written.range()
+
+    def overlapping(self, value: WrittenValue, given: Given) -> Iterator[Problem]:
         """Elements that two statements of one value give; those in blocks may write what is written already."""
-        given = [(statement, self._given(statement)) for statement in value.initial if not statement.blocks]
-        for (_, first), (second_statement, second) in combinations(given, 2):
+        outside = [(statement, elements) for statement, elements in given if not statement.blocks]
+        for (_, first), (second_statement, second) in combinations(outside, 2):
             if first is None or second is None:
                 continue
             found = self._witness(first.intersect(second))
@@ -119,7 +132,7 @@ class _Prover:
                 hint = "write disjoint parts, or update with `+=`, or read the value before it is replaced"
                 yield Problem(message, hint, second_statement, is_overlap=True)
 
-    def uncovered(self, value: WrittenValue) -> Iterator[Problem]:
+    def uncovered(self, value: WrittenValue, given: Given) -> Iterator[Problem]:
         """Elements that no statement gives."""
         name = value.tensor.name
         frame = Frame(
@@ -131,15 +144,14 @@ class _Prover:
         )
         missing = frame.possible()
         for dimension, extent in zip(frame.iterators, value.tensor.shape, strict=True):
-            end, variable = affine_function(extent, frame), frame.variable(dimension)
-            if end is None or variable is None:
+            inside = between(missing, dimension, Literal(0, extent.type), extent, frame)
+            if inside is None:
                 return
-            missing = missing.intersect(variable.ge_set(frame.constant(0))).intersect(variable.lt_set(end))
-        for statement in value.initial:
-            given = self._given(statement)
-            if given is None:
+            missing = inside
+        for _, elements in given:
+            if elements is None:
                 return
-            missing = missing.subtract(given)
+            missing = missing.subtract(elements)
         found = self._witness(missing)
         if found is not None:
             yield Problem(
@@ -149,10 +161,6 @@ class _Prover:
                 next(s for s in (*value.initial, *self.program.statements) if s.target == name),
                 is_overlap=False,
             )
-
-    def _given(self, statement: Statement) -> isl.Set | None:
-        written = self._written(initialization(statement, self.program.tensor(statement.target).shape))
-        return None if written is None else written.range()
 
     def _written(self, statement: Statement) -> isl.Map | None:
         """``{ statement[iterators] -> target[subscripts] }``; None where it is not affine."""
