@@ -2,7 +2,8 @@
 
 ``dataclass(frozen=True, slots=True)`` compiles the text of six methods for every class, makes the class twice, and asks
 ``inspect`` for a docstring where there is none: processes that only call cached kernels would spend a third of their
-start on that.  Here ``__init__`` alone is compiled, after some objects; the other methods are closures over the
+start on that.  Here ``__init__`` alone is made of code, after some objects: that of a class with as many fields, with
+other names in it, or compiled where a field has more than a default; the other methods are closures over the
 fields.  All that ``dataclasses`` does with its classes works: ``fields``, ``replace``, ``asdict``, matching,
 pickling.
 """
@@ -12,8 +13,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import MISSING, Field, FrozenInstanceError, field
-from functools import partial
+from functools import cache, partial
 from operator import attrgetter
+from types import FunctionType
 from typing import Any, Final, NoReturn, TypeVar, dataclass_transform
 
 Made = TypeVar("Made")
@@ -34,8 +36,9 @@ def _frozen_parameters() -> Any:
     return noted
 
 
-# To compile ``__init__`` takes as long as to make so many objects more without it.
+# To compile ``__init__`` takes as long as to make so many objects more without it; to take another one's, as so many.
 FEW: Final = 20
+FEW_PLAIN: Final = 2
 _FROZEN: Final = _frozen_parameters()
 _IS_FIELD: Final = _Model.__dict__["__dataclass_fields__"]["value"]._field_type
 _NO_FIELDS: Final = ("ClassVar", "InitVar", "KW_ONLY")
@@ -84,7 +87,7 @@ def _field(cls: type, name: str, annotation: object) -> Field[Any]:
 
 
 class _Init:
-    """Stands for ``__init__`` of a class until ``FEW`` objects are made, or the method is looked up in the class.
+    """Stands for ``__init__`` of a class until a few objects are made, or the method is looked up in the class.
 
     Most classes have fewer objects in a process that only calls cached kernels.
     """
@@ -93,6 +96,7 @@ class _Init:
         self.fields: Final = fields
         self.post: Final = post
         self.made = 0
+        self.few: Final = FEW_PLAIN if _is_plain(fields) else FEW
         self.taken: Final = [one.name for one in fields if one.init and not one.kw_only]
         self.known: Final = {one.name for one in fields if one.init}
 
@@ -100,7 +104,7 @@ class _Init:
         self.owner = owner
 
     def __get__(self, instance: object, owner: type) -> Callable[..., Any]:
-        if instance is not None and self.made < FEW:
+        if instance is not None and self.made < self.few:
             self.made += 1
             return partial(self._interpreted, instance)
         method = self._compiled()
@@ -182,6 +186,38 @@ def _values(names: list[str]) -> Callable[[object], object]:
 
 def _init(fields: tuple[Field[Any], ...], *, post: bool) -> Any:
     """``__init__``; fields with ``init=False`` are no parameters, and are set here where they have a default."""
+    return _plain_init(fields, post=post) if _is_plain(fields) else _written_init(fields, post=post)
+
+
+def _is_plain(fields: tuple[Field[Any], ...]) -> bool:
+    """Whether all fields are parameters, those with a default last, and none is made anew."""
+    given = [one.default is not MISSING for one in fields]
+    simple = all(one.init and not one.kw_only and one.default_factory is MISSING for one in fields)
+    return simple and given == sorted(given)
+
+
+def _plain_init(fields: tuple[Field[Any], ...], *, post: bool) -> FunctionType:
+    """``__init__`` whose parameters are the fields: that of another class with as many, in a tenth of the time."""
+    pattern = _pattern(len(fields), post=post)
+    code, names = pattern.__code__, {f"_{place}": one.name for place, one in enumerate(fields)}
+    own = code.replace(
+        co_varnames=tuple(names.get(name, name) for name in code.co_varnames),
+        co_consts=tuple(names.get(value, value) if isinstance(value, str) else value for value in code.co_consts),
+    )
+    defaults = tuple(one.default for one in fields if one.default is not MISSING)
+    return FunctionType(own, pattern.__globals__, "__init__", defaults)
+
+
+@cache
+def _pattern(count: int, *, post: bool) -> Any:
+    fields = [field() for _ in range(count)]
+    for place, one in enumerate(fields):
+        one.name, one.kw_only = f"_{place}", False
+    return _written_init(tuple(fields), post=post)
+
+
+def _written_init(fields: tuple[Field[Any], ...], *, post: bool) -> Any:
+    """Any ``__init__``, from its text."""
     known: dict[str, Any] = {"_set": object.__setattr__, "_absent": MISSING}
     taken: list[str] = []
     named: list[str] = []

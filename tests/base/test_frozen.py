@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from tc.base.frozen import FEW, frozen
+from tc.base.frozen import FEW, FEW_PLAIN, frozen
 
 
 @frozen
@@ -252,3 +252,27 @@ def test_defaults_that_could_change_are_refused() -> None:
             """All objects would have the same list."""
 
             a: list[int] = []  # noqa: RUF012  it is refused
+
+
+def test_plain_classes_share_code_and_nothing_else() -> None:
+    @frozen
+    class First:
+        x: int
+        y: str = "y"
+
+    @frozen
+    class Second:
+        name: int
+        value: str = "v"
+
+    for _ in range(FEW_PLAIN + 1):
+        assert dataclasses.asdict(First(1)) == {"x": 1, "y": "y"}
+        assert dataclasses.asdict(Second(value="w", name=2)) == {"name": 2, "value": "w"}
+    own, other = vars(First)["__init__"], vars(Second)["__init__"]
+    assert own.__code__.co_code == other.__code__.co_code
+    assert list(inspect.signature(First).parameters.values())[1].default == "y"
+    assert [*inspect.signature(Second).parameters] == ["name", "value"]
+    with pytest.raises(TypeError, match=r"First\.__init__\(\) got an unexpected keyword argument '_0'"):
+        First(_0=1)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"Second\.__init__\(\) missing 1 required positional argument: 'name'"):
+        Second(value="w")  # type: ignore[call-arg]
