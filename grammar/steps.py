@@ -1,10 +1,11 @@
 """Parses with Lark's tables, in which each step is looked up once: Lark looks each up by hashing a rule of the grammar.
 
-Texts that are in error, or need a pattern of the parser's state, are left to Lark.
+Texts that are in error are left to Lark.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
@@ -38,10 +39,9 @@ class Steps:
             }
             for state, row in made.parse_table.states.items()
         }
-        lexer = own.parser.lexer.root_lexer
-        (pattern,) = lexer.scanner._mres
-        self._match: Final = pattern.match
-        self._ignored: Final[frozenset[str]] = lexer.ignore_types
+        self._lexers: Final = own.parser.lexer.lexers
+        self._match: Final = _pattern(own.parser.lexer.root_lexer).match
+        self._ignored: Final[frozenset[str]] = own.parser.lexer.root_lexer.ignore_types
 
     def parsed(self, text: str, most: int) -> Text | None:
         """The definitions of a text; None where Lark must see it, and where the stack has more than ``most`` states.
@@ -50,11 +50,11 @@ class Steps:
         """
         states, values, position = [self._start], list[Any](), 0
         while position < len(text):
-            found = self._match(text, position)
+            found = self._found(text, position, states[-1])
             if found is None:
                 return None
             kind, start, position = found.lastgroup, position, found.end()
-            if kind in self._ignored:
+            if kind is None or kind in self._ignored:
                 continue
             after = self._reduced(kind, states, values)
             if after is None or len(states) > most:
@@ -62,6 +62,13 @@ class Steps:
             states.append(after)
             values.append(Token(kind, found.group(), start))
         return values[-1] if self._reduced(END, states, values) == self._end else None
+
+    def _found(self, text: str, position: int, state: int) -> re.Match[str] | None:
+        """What comes next, as the lexer of all states takes tokens (see ``OnePatternLexer``)."""
+        found = self._match(text, position)
+        if found is not None and (found.lastgroup in self._steps[state] or found.lastgroup in self._ignored):
+            return found
+        return _pattern(self._lexers[state]).match(text, position)
 
     def _reduced(self, kind: str, states: list[int], values: list[Any]) -> int | None:
         """The state behind a token, once what ends before it is one value; None where none of this kind may come."""
@@ -82,6 +89,13 @@ class Steps:
             if kind == END and then == self._end:
                 return then
             states[-1] = then
+
+
+def _pattern(lexer: Any) -> re.Pattern[str]:
+    """Of all terminals of a lexer."""
+    (pattern,) = lexer.scanner._mres
+    assert isinstance(pattern, re.Pattern)
+    return pattern
 
 
 def _reduction(rule: Rule, make: Callable[[list[Any]], Any]) -> _Reduction:

@@ -84,6 +84,10 @@ class Writing:
 
 def written_extent(writing: Writing, atoms: Atoms) -> Polynomial:
     """One past the greatest subscript."""
+    if isinstance(writing.subscript, IteratorReference) and not writing.conditions:
+        end = writing.ranges[writing.subscript.name].end
+        if not atoms.variables(end):
+            return atoms.least([end])
     subscript = atoms.polynomial(writing.subscript)
     greatest = Extremes(atoms, writing.ranges).greatest(subscript)
     facts = (fact for condition in writing.conditions for fact in inequalities(condition, True, atoms))

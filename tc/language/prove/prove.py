@@ -62,7 +62,8 @@ def prove_values(
     stand in the text; None where only the places of statements are known.
     """
     try:
-        found = [d for statement in program.statements for d in _always_leaving(statement, program, place_of)]
+        atoms = Atoms(program.sizes, (scalar.name for scalar in program.scalars))
+        found = [d for statement in program.statements for d in _always_leaving(statement, program, atoms, place_of)]
         unwritten = [] if found else find_unwritten(program, max_operations)
         early = {read.tensor for _, read in unwritten}
         problems = [] if found else find_problems(program, max_operations)
@@ -84,9 +85,10 @@ def prove_values(
         report.error(problem.message, span, problem.hint)
 
 
-def _always_leaving(statement: Statement, program: Program, place_of: PlaceOf | None) -> Iterator[Diagnostic]:
+def _always_leaving(
+    statement: Statement, program: Program, atoms: Atoms, place_of: PlaceOf | None
+) -> Iterator[Diagnostic]:
     """The first access of a statement that leaves its tensor for all sizes, among those without guards."""
-    atoms = Atoms(program.sizes, (scalar.name for scalar in program.scalars))
     accesses = [access for access in accesses_of(statement) if not access.guarded.guards]
     suspects = [a for a in accesses if is_suspect(a, program.tensor(a.read.tensor).shape, atoms)]
     if not suspects:
