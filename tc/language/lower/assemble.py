@@ -88,8 +88,8 @@ class Assembly:
                 found = [self._statement(self.ranges.resolved[item.number])]
             called = item.number if isinstance(item, CallDraft) else None
             for statement in found:
-                blocks = (numbers.setdefault((called, block), len(numbers)) for block in statement.blocks)
-                unnumbered.append(replace(statement, blocks=tuple(blocks)))
+                blocks = tuple(numbers.setdefault((called, block), len(numbers)) for block in statement.blocks)
+                unnumbered.append(replace(statement, blocks=blocks) if blocks else statement)
         prefix = _statement_prefix({*declared, *(statement.target for statement in unnumbered)})
         statements = tuple(
             replace(in_order_of_appearance(s), name=f"{prefix}{number}") for number, s in enumerate(unnumbered)
@@ -205,7 +205,8 @@ def in_order_of_appearance(statement: Statement) -> Statement:
     bounds = {name: Bounds(iterator.begin, iterator.end, None) for name, iterator in iterators.items()}
     expressions = [*statement.subscripts, statement.value, *statement.required, *statement.conditions]
     steps = (iterator.name for iterator in statement.sequence)
-    return replace(statement, iterators=tuple(iterators[name] for name in iteration_order(expressions, bounds, steps)))
+    order = tuple(iterators[name] for name in iteration_order(expressions, bounds, steps))
+    return statement if order == statement.iterators else replace(statement, iterators=order)
 
 
 def _statement_prefix(tensors: Collection[str]) -> str:
