@@ -189,6 +189,7 @@ class Schedules:
                 totals = frozenset(done.total for done in splits)
                 if step.whose is Whose.REDUCTIONS and step.dealing is Dealing.TURNS and not step.required:
                     threads |= {done.statement: step.parts for done in splits}
+                threads |= {done.total: threads[done.statement] for done in splits if done.statement in threads}
                 if step.dealing is Dealing.RUNS:
                     whose[Whose.ACROSS_BLOCKS] = totals
                     names = {done.statement for done in splits}

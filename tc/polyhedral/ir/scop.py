@@ -172,8 +172,8 @@ class Scop:
     ``barriers``: named sets; at each point of one, all threads of a block wait for each other.  ``awaits``: by name,
     the copies that do not end where they are begun.  ``sizes``: those that are parameters of all sets and relations.
     ``between_kernels``: temporaries that no loop nest may both write and read.  ``shared_parts``: by statement, the
-    iterator that counts the partial results which blocks have of a reduction.  ``row_threads``: by statement, the
-    threads of a block that share its partial results, where these are more than usual.
+    iterator that counts the partial results which blocks have of a reduction.  ``row_threads``: by statement, how
+    many threads of a block share its partial results, of reductions and of their totals.
     """
 
     context: isl.Context

@@ -45,7 +45,8 @@ def schedule_scop(scop: Scop, fusion: Fusion) -> ScheduleTree:
     if not statements:
         return ScheduleTree(_domain_of(statements, scop), Leaf())
     dependences, instances = analyze_dependences(scop), {s.name: Instances(s) for s in statements}
-    scheduler = _Scheduler(Flow(scop), instances, fusion, scop.between_kernels, layouts_of(scop))
+    parts = frozenset(scop.row_threads)
+    scheduler = _Scheduler(Flow(scop), instances, fusion, scop.between_kernels, layouts_of(scop), parts)
     return ScheduleTree(_domain_of(statements, scop), scheduler.order(statements, Prefix(dependences, instances)))
 
 
@@ -104,6 +105,7 @@ class _Scheduler:
     fusion: Fusion
     between_kernels: frozenset[str]
     layouts: Mapping[str, Layout]
+    in_parts: frozenset[str]
 
     def order(self, statements: Group, prefix: Prefix) -> Node:
         """The subtree for the statements, below bands with the members ``prefix``."""
@@ -178,7 +180,7 @@ class _Scheduler:
         what they write; and what runs in parallel by itself is not made to run across the dimensions of what it writes.
         """
         if self.fusion is Fusion.PRESERVE_PARALLEL and not self.flows(first, second):
-            return False
+            return self.total_alike(first, second, prefix)
         if self.passes_between_kernels(first, second):
             return False
         together = self.shared(first + second, prefix)
@@ -192,6 +194,14 @@ class _Scheduler:
         if parallel == self.parallel(second, prefix) or _FEW * _instances(first) > _instances(second):
             return True
         return not any(self.goes_along_memory(member, second) for member in together)
+
+    def total_alike(self, first: Group, second: Group, prefix: Prefix) -> bool:
+        """Whether two groups compute partial results of rows, or their totals, over the same parallel loops."""
+        pairs = [(a, b) for a in first if a.accumulates for b in second if b.accumulates]
+        if not pairs or not all({a.name, b.name} <= self.in_parts and _same_loops(a, b) for a, b in pairs):
+            return False
+        every = [self.parallel(group, prefix) for group in (first, second, first + second)]
+        return len(set(every)) == 1 and not self.passes_between_kernels(first, second)
 
     def is_skewed_by(self, members: Items[Member], statement: ScopStatement, prefix: Prefix) -> bool:
         """Whether a loop runs across the dimensions that a statement writes, which alone has parallel loops."""
@@ -309,7 +319,7 @@ class _Scheduler:
             shared = shared_iterators(moving, hulls)
             if isinstance(shared, Apart):
                 # isl orders parts that have nothing to do with each other one by one, unless something ties them.
-                tied = map(prefix.hull_of, maps_of(_same_reductions(group)))
+                tied = map(prefix.hull_of, maps_of(_tied(group, self.in_parts)))
                 shared = shared_iterators(moving, [*hulls, *(hull for hull in tied if hull is not None)])
             if isinstance(shared, Apart):
                 return ()
@@ -317,7 +327,7 @@ class _Scheduler:
                 return tuple(Member(_function_of(group, own), coincident=True) for own in shared)
         conflicts = prefix.conflicts(names)
         found = members_of_isl(conflicts, domain)
-        return members_of_isl(conflicts.union(_same_reductions(group)), domain) or () if found is None else found
+        return members_of_isl(conflicts.union(_tied(group, self.in_parts)), domain) or () if found is None else found
 
     def own_members(self, statement: ScopStatement, prefix: Prefix) -> tuple[Member, ...]:
         """All remaining iterators of one statement, coincident ones first.
@@ -355,12 +365,13 @@ def members_of_isl(conflicts: isl.UnionMap, domain: isl.UnionSet) -> tuple[Membe
     return tuple(Member(functions.get_union_pw_aff(position), coincident=True) for position in coincident)
 
 
-def _same_reductions(group: Group) -> isl.UnionMap:
-    """The instances of reductions at the same values of their iterators, where these read the same."""
+def _tied(group: Group, in_parts: frozenset[str]) -> isl.UnionMap:
+    """The instances of reductions at the same values of their iterators, where these read the same, or are in parts."""
     found = isl.UnionMap.empty(group[0].domain.get_space().params())
     reductions = [statement for statement in group if statement.accumulates]
     for first, second in itertools.combinations(reductions, 2):
-        if _same_loops(first, second) and _share_reads(first, second):
+        alike = {first.name, second.name} <= in_parts or _share_reads(first, second)
+        if alike and _same_loops(first, second):
             same = isl.Map.identity(first.domain.get_space().map_from_set()).intersect_domain(first.domain)
             same = same.set_tuple_name(isl.dim_type.out, second.name)
             found = found.union(isl.UnionMap.from_map(same))

@@ -107,6 +107,15 @@ REREAD: Final[dict[str, tuple[str, Shapes, list[str]]]] = {
         ((2, 6, 7), (6,)),
         [],
     ),
+    "in place": (
+        """def f(float(N,D,H) z, float(D) g) -> (x) {
+            x(n,d,h) = 2 * z(n,d,h)
+            s(n) +=! x(n,d,h)
+            x(n,d,h) = g(d) * (x(n,d,h) - s(n))
+        }""",
+        ((2, 6, 7), (6,)),
+        ["S2: n = n, d = dh / 7, h = dh % 7"],
+    ),
     "read once": (
         "def f(float(N,D,H) x, float(N,D,H) z, float(D) g) -> (y) { s(n) +=! x(n,d,h)  y(n,d,h) = g(d) * z(n,d,h) }",
         ((2, 6, 7), (2, 6, 7), (6,)),

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from collections.abc import Sequence as Items
 from dataclasses import replace
 from itertools import combinations
+from typing import Final
 
 import islpy as isl
 
@@ -22,6 +23,9 @@ from tc.polyhedral.ir.loops import LoopKind
 from tc.polyhedral.ir.scop import Scop
 from tc.polyhedral.ir.tree import Band, Filter, Member, ScheduleTree, Sequence, statement_names
 from tc.targets.machine import GpuMachine
+
+# Layers of a chain: of longer ones, isl would have too many pairs to look at.
+_MOST: Final = 8
 
 
 def join_chains(tree: ScheduleTree, scop: Scop, machine: GpuMachine) -> ScheduleTree:
@@ -37,7 +41,7 @@ def _joined(filters: tuple[Filter, ...], domain: isl.UnionSet, scop: Scop, machi
     """The nests, the longest chains of them first where several begin with the same one."""
     first = 0
     while first < len(filters):
-        for last in range(len(filters), first + 1, -1):
+        for last in range(min(len(filters), first + _MOST), first + 1, -1):
             chain = _chain(filters[first:last], domain, scop, machine)
             if chain is not None:
                 yield chain

@@ -27,6 +27,7 @@ from tc.language.program.program import (
     reads_in,
 )
 from tc.language.program.specialization import Specialization
+from tc.language.program.written_elements import is_scatter
 from tc.polyhedral.analysis.reads import used_as_values
 from tc.polyhedral.analysis.strides import stride
 from tc.polyhedral.ir.pulled import PulledStatement
@@ -50,7 +51,10 @@ def join_reread_rows(specialization: Specialization, least: int) -> Iterator[tup
 
 def _walk(statement: Statement, specialization: Specialization) -> Walk | None:
     """The loops of a statement over a row of what a reduction reads, if it writes such a row, too, and reads others."""
-    if statement.reduction is not None or statement.blocks or statement.conditions or statement.counts:
+    plain = statement.reduction is None and not (statement.blocks or statement.conditions or statement.counts)
+    if not plain or statement.owned is not None or is_scatter(statement):
+        return None
+    if any(read.tensor == statement.target for read in reads_in(statement.value)):
         return None
     bounds = iterators_in(end for own in statement.iterators for end in (own.begin, own.end))
     fixed = bounds | used_as_values(statement.value)

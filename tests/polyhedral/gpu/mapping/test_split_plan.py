@@ -90,3 +90,28 @@ def test_numbers_of_blocks_that_were_asked_for_hold_for_every_group() -> None:
     text = kernel.source
     assert text.count("_parts[") > 0
     assert Group().steps == ()
+
+
+SUMS: Final = """
+def f(float(N,D) x) -> (s, q, m) {
+    s(n) +=! x(n,d)
+    q(n) +=! x(n,d) * x(n,d)
+    m(n) max=! x(n,d)
+}"""
+
+
+def test_reductions_of_the_same_rows_are_one_kernel() -> None:
+    """Though nothing hands their totals over to each other."""
+    pytest.importorskip("cuda.bindings")
+    kernel = tc.define(SUMS).single().compile((400, 1024), target="cuda:sm_90")
+    assert len(kernel.resources.grids) == 1
+    assert kernel.source.count("__syncthreads();") == 1
+
+
+@pytest.mark.parametrize("shape", [(255, 515), (3, 1000), (1, 600)])
+def test_reductions_of_the_same_rows_agree_with_the_oracle(shape: tuple[int, int]) -> None:
+    f, x = tc.define(SUMS).single(), np.random.default_rng(2).standard_normal(shape).astype(np.float32)
+    found = f(x, target="emulator")
+    assert isinstance(found, tuple)
+    for expected, values in zip(f.oracle(x).values(), found, strict=True):
+        assert compare(expected, np.asarray(values)).ok
