@@ -49,8 +49,8 @@ def test_a_barrier_less_and_a_slot_more_for_every_stage() -> None:
 
 @pytest.mark.parametrize("stages", [2, 3])
 def test_a_group_is_awaited_at_a_later_barrier_than_the_one_before(stages: int) -> None:
-    def at_the_same(tree: ScheduleTree, scop: Scop) -> tuple[ScheduleTree, Scop]:
-        tree, scop = place_barriers(tree, scop)
+    def at_the_same(tree: ScheduleTree, scop: Scop, **how: bool) -> tuple[ScheduleTree, Scop]:
+        tree, scop = place_barriers(tree, scop, **how)
         (barrier,) = scop.barriers
         same = isl.Map.identity(barrier.get_space().map_from_set())
         later = {name: replace(own, pending=own.pending + 1, next=same) for name, own in scop.awaits.items()}

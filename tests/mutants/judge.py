@@ -146,8 +146,8 @@ def mistakes(text: str, definition: str, given: Given, options: tc.GpuOptions) -
         made.append((Step(parts, dealing), splits))
         return changed, splits
 
-    def looked_at(tree: ScheduleTree, scop: Scop) -> tuple[ScheduleTree, Scop]:
-        tree, scop = place_barriers(tree, scop)
+    def looked_at(tree: ScheduleTree, scop: Scop, **how: bool) -> tuple[ScheduleTree, Scop]:
+        tree, scop = place_barriers(tree, scop, **how)
         found.extend(mistakes_in(scop, _lasting(made)))
         return tree, scop
 

@@ -93,9 +93,9 @@ def _patched(name: str, by: object) -> AbstractContextManager[object]:
 # --- barriers
 
 
-def dropping(barrier: str) -> Callable[[ScheduleTree, Scop], State]:
-    def place(tree: ScheduleTree, scop: Scop) -> State:
-        tree, scop = place_barriers(tree, scop)
+def dropping(barrier: str) -> Callable[..., State]:
+    def place(tree: ScheduleTree, scop: Scop, **how: bool) -> State:
+        tree, scop = place_barriers(tree, scop, **how)
         assert barrier in scop.barrier_names
         kept = tuple(b for b in scop.barriers if b.get_tuple_name() != barrier)
         root = _without(tree.root, barrier)
@@ -137,11 +137,11 @@ def _pieces(domain: isl.UnionSet) -> list[isl.Set]:
 # --- copies that end by themselves
 
 
-def _awaited_later(barrier: str) -> Callable[[ScheduleTree, Scop], State]:
+def _awaited_later(barrier: str) -> Callable[..., State]:
     """The barrier leaves one group of copies more unfinished."""
 
-    def place(tree: ScheduleTree, scop: Scop) -> State:
-        tree, scop = place_barriers(tree, scop)
+    def place(tree: ScheduleTree, scop: Scop, **how: bool) -> State:
+        tree, scop = place_barriers(tree, scop, **how)
         awaits = {
             name: replace(awaited, pending=awaited.pending + (awaited.barrier == barrier))
             for name, awaited in scop.awaits.items()

@@ -24,9 +24,9 @@ OPTIONS = tc.GpuOptions(tc.ScheduleOptions(tile=(8, 16, 4)), block=(8, 4), stage
 A, B = np.ones((37, 19), np.float32), np.ones((19, 21), np.float32)
 
 
-def missed_by_one_thread(tree: ScheduleTree, scop: Scop) -> tuple[ScheduleTree, Scop]:
+def missed_by_one_thread(tree: ScheduleTree, scop: Scop, **how: bool) -> tuple[ScheduleTree, Scop]:
     """Thread 0 does not come to the first barrier."""
-    tree, scop = place_barriers(tree, scop)
+    tree, scop = place_barriers(tree, scop, **how)
     barrier = min(scop.barriers, key=isl.Set.get_tuple_name)
     first = next(p for p in range(barrier.dim(isl.dim_type.set)) if barrier.dim_max_val(p) == 7)
     kept = barrier.lower_bound_val(isl.dim_type.set, first, isl.Val.one(barrier.get_ctx()))

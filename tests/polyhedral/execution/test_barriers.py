@@ -85,8 +85,8 @@ def test_the_instances_of_barriers_are_said_in_as_few_conditions_as_possible() -
     class PlacedError(Exception):
         """The proof is not to go on for hours."""
 
-    def looked_at(tree: ScheduleTree, scop: Scop) -> tuple[ScheduleTree, Scop]:
-        found.extend(place_barriers(tree, scop)[1].barriers)
+    def looked_at(tree: ScheduleTree, scop: Scop, **how: bool) -> tuple[ScheduleTree, Scop]:
+        found.extend(place_barriers(tree, scop, **how)[1].barriers)
         raise PlacedError
 
     options = tc.GpuOptions(tc.ScheduleOptions(tile=(4, 4, 3)), block=(2, 4), stages=3, register_accumulators=0)
