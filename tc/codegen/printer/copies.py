@@ -12,7 +12,7 @@ from tc.codegen.printer.printed import ELSE, Facts, Printed, line
 from tc.codegen.printer.routines import FILL, STREAM
 from tc.codegen.printer.statements import is_asynchronous, statement
 from tc.codegen.printer.storage import copied_element
-from tc.codegen.printer.wide import wide_loop
+from tc.codegen.printer.wide import packed_stores, wide_loop
 from tc.codegen.text.fragment import Fragment, call, filled, named, prefix
 from tc.codegen.text.names import comment
 from tc.language.program.program import Read, reads_in
@@ -41,7 +41,8 @@ def copying_call(printer: TreePrinter, loop: Loop, scope: Scope) -> Printed | No
     if scope.accumulation is not None:
         return None
     if scope.launch is not None:
-        return _piece(printer, loop, scope) or _stored_pieces(printer, loop, scope) or wide_loop(printer, loop, scope)
+        copied = _piece(printer, loop, scope) or _stored_pieces(printer, loop, scope)
+        return copied or packed_stores(printer, loop, scope) or wide_loop(printer, loop, scope)
     context = printer.context
     return transposing_call(context, loop, scope) or _stream(context, loop, scope) or filling_call(context, loop, scope)
 

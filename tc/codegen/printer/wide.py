@@ -14,7 +14,7 @@ from tc.base.frozen import frozen
 from tc.codegen.index.indices import values_of
 from tc.codegen.index.pieces import Piece, Pieces, before
 from tc.codegen.printer.context import Context, Scope, TreePrinter
-from tc.codegen.printer.printed import ELSE, Printed, line, together
+from tc.codegen.printer.printed import ELSE, Facts, Printed, line, together
 from tc.codegen.text.fragment import Fragment, Template, cast, element, filled, named, prefix
 from tc.language.program.guards import guarded_reads
 from tc.language.program.program import Expression, reads_in
@@ -22,8 +22,9 @@ from tc.polyhedral.analysis.offsets import LinearForm
 from tc.polyhedral.analysis.scattered import is_scatter
 from tc.polyhedral.ir.loops import Block, Copy, Instance, Loop, LoopKind
 
-# Of the widest access.
+# Of the widest access, and of those that store several elements.
 _BYTES: Final = 16
+_STORED: Final = (4, 8, _BYTES)
 
 
 @frozen
@@ -62,6 +63,32 @@ def wide_loop(printer: TreePrinter, loop: Loop, scope: Scope) -> Printed | None:
         # Unrolled, what seldom runs would take more registers than what does.
         printed = printed.between([context.dialect.unroll.format(count=1)] if context.dialect.unroll else [])
     return whole.braced(filled("if ({})", _aligned(context, pieces, len(lanes)))) + printed.braced(ELSE)
+
+
+def packed_stores(printer: TreePrinter, loop: Loop, scope: Scope) -> Printed | None:
+    """The unrolled loop with one store of all that it computes for neighbours, where tensors are aligned to that.
+
+    None where there is no such store.  What is copied from an array of the thread is not computed.
+    """
+    context, lanes, instance = printer.context, values_of(loop), loop.body
+    template = context.dialect.store_in_versions
+    if loop.kind is not LoopKind.UNROLLED or template is None or len(lanes) < 2 or lanes.step != 1:
+        return None
+    if not isinstance(instance, Instance) or isinstance(instance, Copy) or scope.pieces is not None:
+        return None
+    *reads, written = _accesses(context, instance, loop, scope.inside(loop))
+    bytes = len(lanes) * context.layouts[written.tensor].type.itemsize
+    own = {written.tensor} - context.promoted
+    if not own or written.begin is None or bytes not in _STORED or any(read.tensor in own for read in reads):
+        return None
+    pointer, type = context.pointer(written.tensor), context.layouts[written.tensor].type
+    piece = Piece(written.tensor, written.begin, f"{pointer}_piece")
+    assert context.dialect.grids is not None
+    printed = line(context.dialect.grids.piece, type=context.storage(type), name=named(piece.array), count=len(lanes))
+    held = replace(scope.inside(loop), pieces=Pieces(loop.iterator, (piece,)))
+    printed += printer.loop(loop, scope, printer.tree(instance, held))
+    printed += _moved(context, scope, piece, lanes, {bytes: template}, own=True, back=True)
+    return printed.braced().with_facts(Facts(aligned=frozenset({(context.names.tensors[written.tensor], bytes)})))
 
 
 def _accesses(context: Context, instance: Instance, loop: Loop, scope: Scope) -> Iterator[_Access]:

@@ -44,6 +44,15 @@ static __forceinline__ void tc_copy_piece(element *to, const element *from) {
   }
 }
 
+// Stores as many bytes as one instruction moves, of an array of the thread; element by element as above.
+template <bool aligned, int bytes, typename element>
+static __forceinline__ void tc_store_piece(element *to, const element *from) {
+  struct __align__(bytes) { element own[bytes / sizeof(element)]; } piece;
+  for (int n = 0; n < bytes / (int)sizeof(element); n += 1) piece.own[n] = from[n];
+  if constexpr (aligned) *(decltype(piece) *)to = piece;
+  else for (int n = 0; n < bytes / (int)sizeof(element); n += 1) to[n] = piece.own[n];
+}
+
 // Waits for the copies ahead, but for those of the last so many groups; a group ends here.  What has arrived is seen by
 // all threads after the next barrier.
 template <int pending> static __forceinline__ void tc_arrived() {
@@ -138,10 +147,14 @@ template <bool aligned> static __forceinline__ void tc_kernel_0_run(
   for (int c0 = 0; c0 < 2; c0 += 1) {
     #pragma unroll 2
     for (int c1 = 0; c1 < 2; c1 += 1) {
-      #pragma unroll 2
-      for (int c2 = 0; c2 < 2; c2 += 1) {
-        // S0_round
-        t_C[offset3 + 1024 * c0 + 16 * c1 + c2] = tc_float16_from_float32(t_private0_sum0[4 * c0 + 2 * c1 + c2]);
+      {
+        __align__(16) tc_float16 t_C_piece[2];
+        #pragma unroll 2
+        for (int c2 = 0; c2 < 2; c2 += 1) {
+          // S0_round
+          t_C_piece[c2] = tc_float16_from_float32(t_private0_sum0[4 * c0 + 2 * c1 + c2]);
+        }
+        tc_store_piece<aligned, 4>(&t_C[offset3 + 1024 * c0 + 16 * c1], &t_C_piece[0]);
       }
     }
   }
@@ -157,7 +170,7 @@ extern "C" __global__ __launch_bounds__(128, 1) void tc_kernel_0(
   const int thread_x = threadIdx.x;
   __shared__ __align__(64) tc_float16 t_shared1_A[2552];
   __shared__ __align__(64) tc_float16 t_shared2_B[2552];
-  if ((((uintptr_t)t_A | (uintptr_t)t_B) & 15) == 0) {
+  if (((((uintptr_t)t_A | (uintptr_t)t_B) | (uintptr_t)t_C) & 15) == 0) {
     tc_kernel_0_run<true>(t_A, t_B, t_C, t_shared1_A, t_shared2_B, block_x, thread_z, thread_y, thread_x);
   }
   else {
