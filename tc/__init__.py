@@ -12,6 +12,7 @@ from tc.api.available import targets
 from tc.api.comprehension import Comprehension, Pair
 from tc.api.definitions import Definitions, define
 from tc.base.decision import Decision
+from tc.base.dots import Products
 from tc.base.errors import (
     ArgumentError,
     CacheError,
@@ -70,6 +71,7 @@ __all__ = [
     "OptionsError",
     "Pair",
     "ParseError",
+    "Products",
     "RangeError",
     "ScalarType",
     "ScheduleOptions",

@@ -13,6 +13,7 @@ from tc.api.followed import Following
 from tc.api.kernels import Kernels
 from tc.artifact.definition import Definition, Parsed
 from tc.base.counted import counted
+from tc.base.dots import Products
 from tc.base.environment import environment
 from tc.base.errors import ArgumentError
 from tc.base.once import Once
@@ -381,20 +382,33 @@ class Comprehension:
         return values[0] if len(values) == 1 else values
 
     def oracle(
-        self, /, *arguments: object, out: object = None, memory: int | None = None, given: object = None
+        self,
+        /,
+        *arguments: object,
+        out: object = None,
+        memory: int | None = None,
+        given: object = None,
+        products: Products = Products.EXACT,
     ) -> Mapping[str, Result]:
         """The oracle's values by result, in order, with an error bound for every element (see ``tc.reference``).
 
         ``given``: the results of a call, from which the steps of blocks then go on: each of them is judged for itself,
-        where a result keeps the values of all.
+        where a result keeps the values of all.  ``products``: of the numerics of a kernel that may round factors.
 
         ``memory``: bytes that it may take beside the arguments; None stands for a quarter of what there is.
         TooLargeError, before it begins, where it needs more.
         """
-        return self._evaluate(arguments, out, memory, given, bounds=True)
+        return self._evaluate(arguments, out, memory, given, bounds=True, products=products)
 
     def _evaluate(
-        self, arguments: tuple[object, ...], out: object, memory: int | None, given: object, *, bounds: bool
+        self,
+        arguments: tuple[object, ...],
+        out: object,
+        memory: int | None,
+        given: object,
+        *,
+        bounds: bool,
+        products: Products = Products.EXACT,
     ) -> Mapping[str, Result]:
         from tc.dispatch.arguments import bind
         from tc.reference.evaluate import evaluate
@@ -410,7 +424,7 @@ class Comprehension:
         if given is not None:
             room, found = room - bytes_kept(specialization), self._results(given)
         plan = plan_within(specialization, room, bounds=bounds)
-        return evaluate(specialization, arrays, bound.scalars, bounds=bounds, plan=plan, given=found)
+        return evaluate(specialization, arrays, bound.scalars, bounds=bounds, plan=plan, given=found, products=products)
 
     def _results(self, given: object) -> Mapping[str, np.ndarray]:
         """The results of a call by name, as NumPy arrays."""

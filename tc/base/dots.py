@@ -1,4 +1,4 @@
-"""``Dot`` and ``MatrixShape``: dot products of processors and products of matrices of GPUs, as instructions."""
+"""Dot products of processors and products of matrices of GPUs, as instructions, and how these round factors."""
 
 from __future__ import annotations
 
@@ -23,6 +23,18 @@ class Dot(Enum):
         return self.value
 
 
+class Products(Enum):
+    """How the factors of sums of products of two float32 numbers may be rounded before they are multiplied.
+
+    ``TF32``: to 11 significant bits, as matrix instructions of GPUs take them (PTX: ``tf32``).  ``THREE_TF32``: each is
+    the sum of two such numbers, and three of the four products are added up.
+    """
+
+    EXACT = "exact"
+    TF32 = "tf32"
+    THREE_TF32 = "3xtf32"
+
+
 # Rows of an instruction of four warps.
 _GROUP_ROWS: Final = 64
 
@@ -31,7 +43,8 @@ _GROUP_ROWS: Final = 64
 class MatrixShape:
     """A matrix instruction of a warp, or of four: C, of m x n elements, gains the product of A (m x k) and B (k x n).
 
-    ``operands``, ``sums``: PTX's names of the types of A and B, and of C; s8 stands for bytes with and without a sign.
+    ``operands``, ``sums``: PTX's names of the types of A and B, and of C; s8 stands for bytes with and without a sign,
+    3xtf32 for three instructions of tf32.
     A register of 32 bits holds ``elements`` of an operand, of steps that follow each other.
     """
 

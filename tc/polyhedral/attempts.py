@@ -14,7 +14,7 @@ from tc.base.decision import Decision
 from tc.base.errors import OptionsError
 from tc.base.frozen import frozen
 from tc.language.program.specialization import Specialization
-from tc.language.program.terms import byte_factors, factors_of_instructions
+from tc.language.program.terms import matrix_factors
 from tc.polyhedral.cpu.part_sums import PARTS, part_sums
 from tc.polyhedral.cpu.row_blocks import row_blocks
 from tc.polyhedral.generate.obstacles import (
@@ -58,7 +58,8 @@ def first_attempt(specialization: Specialization, options: Options, machine: Mac
     match options, machine:
         case GpuOptions(), GpuMachine():
             statements = specialization.program.statements
-            products = any(factors_of_instructions(own.value) or byte_factors(own.value) for own in statements)
+            rounded = options.numerics.products
+            products = any(own.reduction and matrix_factors(own.value, rounded) for own in statements)
             matrices = options.tensor_cores is not TensorCores.NONE and bool(machine.matrix_shapes) and products
             decided = resolved(options, machine, matrices=matrices)
             groups = has_groups(options, machine) and has_large_product(specialization, machine)

@@ -13,6 +13,7 @@ from dataclasses import field, fields, replace
 from typing import Any, Final, assert_never
 
 from tc.base.decision import Decision
+from tc.base.dots import Products
 from tc.base.errors import OptionsError
 from tc.base.frozen import frozen
 from tc.language.program.terms import matrix_factors
@@ -251,7 +252,7 @@ def _of_memory(asked: GpuOptions, attempt: Attempt, facts: Facts) -> Iterator[De
     if options.register_operands and all(_is_result(promotion) for promotion in own):
         yield Decision("register_operands", asked.register_operands, 0, "no operand is read again by the same thread")
     used = options.tensor_cores is TensorCores.NONE or any(isinstance(node, Matrices) for node in _nodes(facts.root))
-    if not used and any(map(_multiplies_matrices, facts.scop.statements)):
+    if not used and any(_multiplies_matrices(own, facts.scop.products) for own in facts.scop.statements):
         reason = "no warps run whole blocks of a product"
         yield Decision("tensor_cores", asked.tensor_cores, TensorCores.NONE, reason)
     lanes = any(promotion.buffer.sharing is Sharing.LANES for promotion in promotions)
@@ -263,8 +264,8 @@ def _of_memory(asked: GpuOptions, attempt: Attempt, facts: Facts) -> Iterator[De
         yield Decision("padding", None, _padding(shared), "neighbours lie in different banks")
 
 
-def _multiplies_matrices(statement: ScopStatement) -> bool:
-    return statement.body.reduction is not None and matrix_factors(statement.body.value) is not None
+def _multiplies_matrices(statement: ScopStatement, products: Products) -> bool:
+    return statement.body.reduction is not None and matrix_factors(statement.body.value, products) is not None
 
 
 def _is_result(promotion: Promotion) -> bool:

@@ -179,6 +179,8 @@ def _attempted(
 ) -> Generated:
     """The loops of the first attempt that meets no obstacle."""
     specialization, started = schedules.specialization, time.perf_counter()
+    if isinstance(machine, GpuMachine):
+        machine = machine.with_products(options.numerics.products)
     attempt, first = first_attempt(specialization, options, machine), True
     while True:
         begun = time.perf_counter()
@@ -246,7 +248,7 @@ class _Run:
     def generate(self) -> Generated | Obstacle:
         """The loops, or why there are none to take."""
         fusion, plan = self.options.schedule.fusion, self.plan()
-        scop = self.schedules.scop(self.context, plan)
+        scop = replace(self.schedules.scop(self.context, plan), products=self.options.numerics.products)
         self.done_to_statements(plan)
         self.done("scop", "\n".join(f"{s.name}: {s.domain}" for s in scop.statements))
         tree = self.schedules.schedule(fusion, self.context, plan)

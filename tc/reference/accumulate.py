@@ -54,7 +54,7 @@ def accumulator(
     contracted: bool,
     of_two: bool = False,
     scattered: bool = False,
-    instructions: bool = False,
+    instructions: float = 0.0,
 ) -> Accumulator:
     """``contracted``: the term is a product, which a fused multiply-add may combine with the sum.
 
@@ -81,8 +81,6 @@ _SCATTERED_CHAIN: Final = 4096.0
 _BEYOND_CHAIN: Final = 3.0
 _LEAST_RUN: Final = 16.0
 _ORACLE_BLOCK: Final = 1024.0
-# Products that a matrix instruction adds up at a time, at least.
-_OF_MATRICES: Final = 16.0
 # A sum is off by half of its last place at most, which is less than its unit of rounding but for powers of two: in a
 # chain that grows evenly from 0 to s, by 3/8 of n s in all, and that of a few first terms.
 _EVEN: Final = 3.0 / 8.0
@@ -155,7 +153,7 @@ class FloatSum:
         contracted: bool,
         of_two: bool = False,
         chain: float = _CHAIN,
-        instructions: bool = False,
+        instructions: float = 0.0,
     ) -> None:
         self.type = type
         self.chain = chain
@@ -209,8 +207,8 @@ class FloatSum:
         unit = roundoff(computed)
         if self.instructions:
             # Dot products may be rounded to odd, as on aarch64, and sums in matrix instructions be cut off: they are
-            # off by a whole place.  A matrix instruction adds 16 products to what there was, and may cut off each.
-            count, unit = count + self.count / _OF_MATRICES + 1.0, 2.0 * unit
+            # off by a whole place.
+            count, unit = self.instructions * self.count + 2.0, 2.0 * unit
         every = growth(count, unit) * farthest
         if computed is not ScalarType.FLOAT32 or self.of_two:
             return every

@@ -10,12 +10,13 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from tc.base.dots import Products
 from tc.base.errors import ArgumentError
 from tc.base.frozen import frozen
 from tc.base.types import ScalarType
 from tc.language.program.program import Cast, Expression, Reduction, Role, Tensor, iterators_in
 from tc.language.program.specialization import Layout, Specialization
-from tc.language.program.terms import factors_of_instructions, float32_term, is_product_of_two
+from tc.language.program.terms import float32_term, is_product_of_two
 from tc.language.program.written_elements import is_scatter
 from tc.reference import decisions
 from tc.reference.access import Box, Window, extents, volume, whole_window
@@ -23,27 +24,34 @@ from tc.reference.accumulate import Accumulator, FloatSum, Slices, accumulator
 from tc.reference.bounded import (
     CERTAIN,
     EXACT,
-    SMALLEST_NORMAL,
     Array,
     BoolArray,
     Bounded,
     FloatArray,
     collapse,
     constant,
-    may_be_flushed,
     numpy_type,
     settle,
 )
 from tc.reference.contract import absorb_product, as_grid, factors_of, largest_intermediate
-from tc.reference.domain import bounding_box, fills_box, initialized, instances, pieces, positions
+from tc.reference.domain import (
+    bounding_box,
+    fills_box,
+    initialized,
+    instances,
+    pieces,
+    positions,
+    ranging_positions,
+    within_ranges,
+)
 from tc.reference.expressions import ALWAYS, Frame, is_product, unknown
 from tc.reference.expressions import evaluate as evaluate_expression
 from tc.reference.following import Following
+from tc.reference.instructions import Instructions, instructions_of
 from tc.reference.memory import Plan
 from tc.reference.order import block_ranges, in_order, lifetimes, reads_elsewhere
 from tc.reference.parts import Parts
 from tc.reference.placement import Placement, doubtful, placement
-from tc.reference.ranged import ranging_positions, within_ranges
 from tc.reference.running import running, running_placement
 from tc.reference.windows import STEP, reaches, restricted, windows
 
@@ -79,6 +87,7 @@ def evaluate(
     bounds: bool = True,
     plan: Plan | None = None,
     given: Mapping[str, Array] | None = None,
+    products: Products = Products.EXACT,
 ) -> dict[str, Result]:
     """The results of a call, by name of the output or in-out tensor, in the order in which callers get them.
 
@@ -87,7 +96,8 @@ def evaluate(
     ``temporaries``: give those too, behind the results.  ``bounds``: whether errors and ambiguity of the results are
     asked for, which take as much memory as their values; without, they are arrays of zeros without memory of their own.
     ``plan``: how to keep within some memory (``tc.reference.memory``), without ``temporaries``.  ``given``: the results
-    of a kernel, which steps of blocks then go on from (``tc.reference.following``).
+    of a kernel, which steps of blocks then go on from (``tc.reference.following``).  ``products``: how
+    kernels may round.
     """
     program, layouts = specialization.program, specialization.layouts
     following = Following({}, {}) if given is None else Following.of(specialization, given)
@@ -105,7 +115,7 @@ def evaluate(
                 frame = Frame(program, statement, positions(statement), (), tensors, values, check_indices)
                 keeps = numbers.start < spans[statement.target].bounds
                 window = whole_window(layouts[statement.target].shape)
-                after = _run(_Step(frame, window, layouts, parts, plan.shared), keeps_bounds=keeps)
+                after = _run(_Step(frame, window, layouts, parts, plan.shared, products), keeps_bounds=keeps)
                 tensors[statement.target] = following.after(statement, after, layouts[statement.target].type)
             for name in [n for n in tensors if spans[n].last < numbers.stop]:
                 del tensors[name]
@@ -170,6 +180,12 @@ class _Step:
     layouts: Mapping[str, Layout]
     parts: Parts
     shared: int
+    products: Products
+
+    @property
+    def instructions(self) -> Instructions | None:
+        """Those that may add up the terms."""
+        return instructions_of(self.frame.statement.value, self.products)
 
     @property
     def type(self) -> ScalarType:
@@ -357,8 +373,8 @@ def _totals(step: _Step, reduction: Reduction, type: ScalarType) -> tuple[Accumu
     """
     statement, shape = step.frame.statement, step.window.shape
     product, of_two = is_product(statement.value), is_product_of_two(statement.value)
-    instructions = factors_of_instructions(statement.value) is not None
-    total = accumulator(reduction, shape, type, product, of_two, is_scatter(statement), instructions)
+    additions = 0.0 if step.instructions is None else step.instructions.additions
+    total = accumulator(reduction, shape, type, product, of_two, is_scatter(statement), additions)
     touched = np.zeros(shape, np.bool_)
     factors = factors_of(statement.value)
     if isinstance(total, FloatSum) and len(factors) > 1 and fills_box(statement):
@@ -377,20 +393,17 @@ def _absorb(step: _Step, total: Accumulator, touched: BoolArray) -> None:
         mask = instances(here)
         if mask.any():
             place = placement(here, mask, step.window)
-            total.absorb(_term(here, mask), place)
+            total.absorb(_term(here, mask, step.instructions), place)
             place.fold(np.logical_or, touched, ALWAYS, ~ALWAYS)
 
 
-def _term(here: Frame, mask: BoolArray) -> Bounded:
-    """The terms of a statement in a box; of products that instructions may take for zeros, with room for that."""
-    value = here.statement.value
-    found, factors = evaluate_expression(value, here, mask), factors_of_instructions(value)
-    if factors is None:
+def _term(here: Frame, mask: BoolArray, instructions: Instructions | None) -> Bounded:
+    """The terms of a statement in a box, with room for what instructions may do to them."""
+    found = evaluate_expression(here.statement.value, here, mask)
+    if instructions is None:
         return found
-    left, right = (settle(evaluate_expression(factor, here, mask), factor.type) for factor in factors)
-    reach = np.where(np.isfinite(found.value), np.abs(found.value) + found.error, 0.0)
-    flushed = np.where(may_be_flushed(left) | may_be_flushed(right), reach, 0.0)
-    return Bounded(found.value, found.error + flushed + np.where(reach > 0.0, SMALLEST_NORMAL, 0.0), found.ambiguous)
+    factors = (settle(evaluate_expression(factor, here, mask), factor.type) for factor in instructions.factors)
+    return instructions.term(found, *factors)
 
 
 def _absorb_running(step: _Step, total: Accumulator, touched: BoolArray) -> bool:
@@ -402,7 +415,7 @@ def _absorb_running(step: _Step, total: Accumulator, touched: BoolArray) -> bool
         mask = instances(here)
         place = running_placement(found, here, mask, step.window)
         assert place is not None, "parts of a box are where the whole is"
-        total.absorb(_term(here, mask), place)
+        total.absorb(_term(here, mask, step.instructions), place)
         place.fold(np.logical_or, touched, ALWAYS, ~ALWAYS)
     return True
 
@@ -431,6 +444,8 @@ def _contract(step: _Step, factors: tuple[Expression, ...], total: FloatSum, tou
     for here in step.pieces(kept, fits):
         place = placement(here, ALWAYS, step.window)
         operands = [settle(evaluate_expression(factor, here, ALWAYS), factor.type) for factor in factors]
+        if step.instructions is not None:
+            operands = [step.instructions.rounded(operand) for operand in operands]
         grids = [as_grid(operand, len(here.box)) for operand in operands]
         if place.forms is not None and absorb_product(total, grids, place):
             place.fold(np.logical_or, touched, ALWAYS, ~ALWAYS)

@@ -7,10 +7,11 @@ the whitepapers of the architectures, and of the PTX ISA (``mma``, ``cp.async``)
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from tc.base.dots import Dot, MatrixShape
+from tc.base.dots import Dot, MatrixShape, Products
 from tc.base.frozen import frozen
 from tc.base.grid import MOST_THREADS, STATIC_SHARED, WARP
 from tc.targets.multiprocessor import MULTIPROCESSORS, Multiprocessor
@@ -133,6 +134,14 @@ class GpuMachine:
         are not asynchronous.
         """
         return _STAGES if self.asynchronous_copies else 1
+
+    def with_products(self, products: Products) -> GpuMachine:
+        """The machine with those of its matrix instructions of float32 numbers that may round factors so."""
+        kept = tuple(own for own in self.matrix_shapes if own.operands != Products.TF32.value)
+        single = (own for own in self.matrix_shapes if own.operands == Products.TF32.value)
+        if products is not Products.EXACT:
+            kept += tuple(replace(own, operands=products.value) for own in single)
+        return replace(self, matrix_shapes=kept)
 
     @property
     def short_nest(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tc.base.dots import Products
 from tc.base.errors import OptionsError
 from tc.base.frozen import frozen
 from tc.targets.options_json import Written
@@ -20,13 +21,21 @@ class Numerics(Written):
     float64, and the bits are the same in every call; but where the product of many ``a`` leaves the range of float64,
     the result may be NaN.
 
+    ``products``: how GPUs may round the factors of sums of products of two ``float32`` numbers, so that matrix
+    instructions compute them: not at all, to 11 bits (``TF32``: relative errors of 2^-11 for each factor), or to the
+    sum of two such numbers (``THREE_TF32``: 2^-21; where a factor is infinite, or rounded to infinity, the sum may be
+    NaN).  The oracle has a bound for each (``f.oracle(..., products=)``).  Other targets take what is exact.
+
     No search changes it, and a kernel with one is never taken for a kernel with another one.
     """
 
     deterministic: bool = True
     reassociate: bool = False
+    products: Products = Products.EXACT
 
     def __post_init__(self) -> None:
+        if not isinstance(self.products, Products):
+            raise OptionsError(f"products must be a tc.Products, got {self.products!r}")
         for name in ("deterministic", "reassociate"):
             value = getattr(self, name)
             if not isinstance(value, bool):

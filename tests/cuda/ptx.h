@@ -373,6 +373,27 @@ static void multiply_bytes(uint32_t *sums, const uint32_t *left, const uint32_t 
   }
 }
 
+// The nearest number of 11 significant bits, of two the one that is farther from 0 (PTX ISA: cvt.rna.tf32.f32).
+static inline uint32_t f32_to_tf32(float x) {
+  const uint32_t bits = bits_f32(x);
+  return isfinite(x) ? (bits + 0x1000) & ~0x1fffu : bits;
+}
+
+// What a register has beyond the 11 bits of a number does not count.
+static void multiply_words(float *sums, const uint32_t *left, const uint32_t *right) {
+  const int lane = (self - threads) % WARP;
+  meet_with(left, right);
+  for (int n = 0; n < 4; n += 1) {
+    const int row = lane / 4 + n / 2 * 8, column = 2 * (lane % 4) + n % 2;
+    float sum = 0;
+    for (int k = 7; k >= 0; k -= 1) {
+      const uint32_t a = of_lane(4 * (row % 8) + k % 4)[row / 8 + k / 4 * 2], b = of_lane(4 * column + k % 4)[4 + k / 4];
+      sum = fma_rz_f32(as_f32(a & ~0x1fffu), as_f32(b & ~0x1fffu), sum);
+    }
+    sums[n] = add_rz_f32(sums[n], sum, 0);
+  }
+}
+
 // The order of the terms is not specified, nor how sums are rounded: here the last ones first, towards zero.
 static void multiply(float *sums, const uint32_t *left, const uint32_t *right, float (*wide)(uint16_t)) {
   const int lane = (self - threads) % WARP;

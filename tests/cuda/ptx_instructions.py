@@ -189,6 +189,8 @@ def _select(own: Function, modes: Items[str], operands: Items[str]) -> str:
 
 def _convert(own: Function, modes: Items[str], operands: Items[str]) -> str | None:
     *how, to, source = modes
+    if to == "tf32":
+        return own.set(operands[0], "b32", f"f32_to_tf32({own.get(operands[1], source)})") if how == ["rna"] else None
     value = own.signed(operands[1], source)
     rounding = next((_ROUNDINGS[mode] for mode in how if mode in _ROUNDINGS), None)
     halves = {("f32", "f16"): "half_to_f32", ("f16", "f32"): "f32_to_half", ("bf16", "f32"): "f32_to_bfloat"}
@@ -291,6 +293,8 @@ def _multiply_matrices(own: Function, modes: Items[str], operands: Items[str]) -
     match modes:
         case ["sync", "aligned", "m16n8k16", "row", "col", "f32", left, right, "f32"] if left == right and left in WIDE:
             type, called = "f32", f"multiply(sums, left, right, {WIDE[left]})"
+        case ["sync", "aligned", "m16n8k8", "row", "col", "f32", "tf32", "tf32", "f32"]:
+            type, called = "f32", "multiply_words(sums, left, right)"
         case ["sync", "aligned", "m16n8k32", "row", "col", "s32", "s8" | "u8" as left, "s8" | "u8" as right, "s32"]:
             type, called = "s32", f"multiply_bytes(sums, left, right, {int(left == 's8')}, {int(right == 's8')})"
         case _:

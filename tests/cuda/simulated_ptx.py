@@ -226,6 +226,18 @@ def test_instructions_of_four_warps_agree_with_the_oracle(
     assert not GPU.failures
 
 
+@pytest.mark.parametrize("products", every(2, [tc.Products.THREE_TF32, tc.Products.TF32]))
+def test_matrix_instructions_of_rounded_factors_agree_with_the_oracle(products: tc.Products) -> None:
+    random, numerics = np.random.default_rng(0), tc.Numerics(products=products)
+    f = tc.define("def f(float(M,K) A, float(N,K) B) -> (C) { C(m,n) +=! A(m,k) * B(n,k) }").single()
+    arrays = tuple(random.standard_normal(shape).astype(np.float32) for shape in ((70, 45), (33, 45)))
+    options = tc.GpuOptions(numerics=numerics)
+    assert "mma.sync.aligned.m16n8k8" in f.compile(*arrays, target="cuda", options=options).source
+    found: Any = f(*(tc.to_device(array) for array in arrays), target="cuda", options=options)
+    assert compare(f.oracle(*arrays, products=products)["C"], found.numpy()).ok
+    assert not GPU.failures
+
+
 MISTAKES = {
     "no barrier": (r"bar\.sync \t0;", ""),
     "copies are not awaited": (r"cp\.async\.wait_group \d", "cp.async.wait_group 9"),

@@ -266,5 +266,6 @@ def _options(source: Source) -> tc.GpuOptions:
     tile = None if source.chance(0.5) else sizes
     block = (4, 8 * along_rows, along_columns) if tile is not None and source.chance(0.7) else None
     schedule = replace(options.schedule, tile=tile)
+    cores = source.choice([own for own in tc.TensorCores if own is not tc.TensorCores.NONE])
     room = source.choice([None, None, options.shared_memory])
-    return replace(options, schedule=schedule, block=block, grid=None, tensor_cores=True, shared_memory=room)
+    return replace(options, schedule=schedule, block=block, grid=None, tensor_cores=cores, shared_memory=room)

@@ -92,16 +92,23 @@ def judge(
         noting.enter_context(patch.object(pipeline, "infeasible_buffers", return_value=None))
         comprehension = tc.define(text)[definition]
         kernel = comprehension.compile(*given.inputs.values(), target="emulator", options=options)
-    wrong = any(not is_right(comprehension, kernel, drawn, without) for drawn in chain((given,), others))
+    products = options.numerics.products
+    wrong = any(not is_right(comprehension, kernel, drawn, without, products) for drawn in chain((given,), others))
     return Verdict(bool(refusals), wrong, sum(seconds))
 
 
-def is_right(comprehension: tc.Comprehension, kernel: Kernel, given: Given, same_as: Kernel | None = None) -> bool:
+def is_right(
+    comprehension: tc.Comprehension,
+    kernel: Kernel,
+    given: Given,
+    same_as: Kernel | None = None,
+    products: tc.Products = tc.Products.EXACT,
+) -> bool:
     """Whether the kernel runs through and agrees with the oracle, in whatever order the emulator has the threads.
 
     ``same_as``: another kernel, the bits of whose results they must be.
     """
-    expected = comprehension.oracle(*given.inputs.values(), out=given.outputs or None)
+    expected = comprehension.oracle(*given.inputs.values(), out=given.outputs or None, products=products)
     bits = None if same_as is None else _results(same_as, given, expected)
     for _ in range(_LAUNCHES):
         found = _results(kernel, given, expected)

@@ -39,6 +39,8 @@ from tests.polyhedral.enumeration import index
 Change: TypeAlias = Callable[[Mma], Mma]
 
 _QUADS, _GROUP = 4, 8
+# What an instruction would take the bits of a factor for, or round it to.
+_OTHER_TYPES = {"f16": "bf16", "bf16": "f16", "3xtf32": "tf32"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,7 @@ class Changed:
         for old, new, registers in sides:
             if old == new:
                 continue
-            if new.lay not in (old.lay, Lay.APART):
+            if new.type != old.type or new.lay not in (old.lay, Lay.APART):
                 return None
             blocks = _blocks(before)[old is before.left]
             every = list(_every(before, self.place, blocks, registers))
@@ -309,12 +311,12 @@ def _of_roles(node: Mma) -> Iterator[_Whole]:
     yield "factors exchanged", lambda own: replace(own, left=own.right, right=own.left)
     yield "the left factor twice", lambda own: replace(own, right=own.left)
     yield "threads along x taken for those along y", lambda own: replace(own, lanes=own.lanes[::-1])
-    operands = {"f16": "bf16", "bf16": "f16"}.get(node.shape.operands)
-    if operands is not None:
-        yield "another type", partial(replace, shape=replace(node.shape, operands=operands))
-    else:
+    if node.shape.sums == "s32":
         for side in ("left", "right"):
             yield f"the other sign of the {side} factor", _on(side, _other_sign)
+    elif (other := _OTHER_TYPES.get(node.shape.operands)) is not None:
+        sides = {"left": replace(node.left, type=other), "right": replace(node.right, type=other)}
+        yield "another type", partial(replace, shape=replace(node.shape, operands=other), **sides)
     names = ["rows", "pair", "steps", *([] if node.columns is None else ["columns"])]
     for first, second in itertools.combinations(names, 2):
         values = {first: getattr(node, second), second: getattr(node, first)}

@@ -22,7 +22,7 @@ from tests.mutants.matrix_changes import Changed, changes, places, with_change
 from tests.mutants.mistakes import Mistake
 from tests.mutants.shared_mistakes import shared_mistakes
 
-_TYPES = {"bfloat16": np.dtype(ml_dtypes.bfloat16)}
+_TYPES = {"bfloat16": np.dtype(ml_dtypes.bfloat16), "float": np.dtype(np.float32)}
 # A warp has several blocks of rows and of columns.
 _TILES = tc.GpuOptions(tc.ScheduleOptions(tile=(64, 32, 32)), block=(4, 16))
 _WARPS = tc.GpuOptions(tc.ScheduleOptions(tile=(32, 32, 32)), block=(4, 16, 2))
@@ -79,6 +79,10 @@ def _staged(stages: int) -> tc.GpuOptions:
     return replace(_WARPS, stages=stages)
 
 
+def _rounded(products: tc.Products) -> tc.GpuOptions:
+    return tc.GpuOptions(numerics=tc.Numerics(products=products))
+
+
 _SQUARE, _RAGGED = (64, 64, 64), (70, 66, 55)
 KERNELS = {
     "AB": _product("float16", "mk", "kn", _SQUARE, _TILES),
@@ -90,6 +94,8 @@ KERNELS = {
     "AB', warps along both sides, two stages": _product("float16", "mk", "nk", (64, 64, 160), _staged(2)),
     "A'B, warps along both sides, three stages": _product("float16", "km", "kn", (64, 64, 160), _staged(3)),
     "AB', one stage": _product("float16", "mk", "nk", (33, 64, 80), _staged(1)),
+    "tf32, AB'": _product("float", "mk", "nk", (64, 64, 32), _rounded(tc.Products.TF32)),
+    "three times tf32, A'B, ragged": _product("float", "km", "kn", (40, 33, 21), _rounded(tc.Products.THREE_TF32)),
     "bytes, AB'": _product("int8", "mk", "nk", (64, 64, 128), _TILES, "uint8"),
     "bytes, A'B, ragged": _product("uint8", "km", "kn", (40, 33, 70), tc.GpuOptions(), "int8"),
     "a bias and an activation": MatrixKernel(

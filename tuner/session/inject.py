@@ -124,7 +124,8 @@ class _Trial:
         calls = specialized_calls(task, program)
         plan_within(calls[0], memory := oracle_memory())
         folder = self._stack.enter_context(scratch_folder("tc-tune-"))
-        keep_calls(calls, random_arrays(program, calls[0], seed), dict(wish.subject.scalars), folder, memory)
+        arrays, products = random_arrays(program, calls[0], seed), wish.options.numerics.products
+        keep_calls(calls, arrays, dict(wish.subject.scalars), folder, memory, products)
         self.workers: Final[Workers] = self._stack.enter_context(LocalWorkers(task, folder, 1, Limits()))
 
     def build(self, options: Options) -> Packed:

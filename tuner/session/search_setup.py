@@ -27,6 +27,7 @@ from tc.runtime.host.total_memory import oracle_memory
 from tc.store.wanted import Wanted
 from tc.targets.default_options import default_options
 from tc.targets.devices import USUAL
+from tc.targets.numerics import Numerics as KernelNumerics
 from tc.targets.options import CpuOptions, GpuOptions
 from tc.targets.target import CpuTarget, CudaTarget, Target
 from tc.tuner.roofline.bound import Bound
@@ -149,7 +150,8 @@ def tuning(
     clear_abandoned()
     with scratch_folder("tc-tune-") as folder:
         with told_of_room(room_for(calls, given)):
-            keep_calls(calls, given, dict(subject.scalars), folder, memory)
+            products = _numerics(subject, settings).products
+            keep_calls(calls, given, dict(subject.scalars), folder, memory, products)
         space = _space(subject, calls[0], target, settings)
         # A job file may have many searches, and their arrays are in files now.
         del given, calls
@@ -163,8 +165,13 @@ def tuning(
 def _space(subject: Subject, call: Specialization, target: Target, settings: TuningSettings) -> Space:
     """The options that are searched."""
     kind = CpuOptions if isinstance(target, CpuTarget) else GpuOptions
-    silent, numerics = silent_options(call, target), numerics_of(settings.starts, subject.numerics)
+    silent, numerics = silent_options(call, target), _numerics(subject, settings)
     return Space.of(kind, nest_of(call), fixed=silent, preferences=settings.preferences, numerics=numerics)
+
+
+def _numerics(subject: Subject, settings: TuningSettings) -> KernelNumerics:
+    """Those of all candidates."""
+    return numerics_of(settings.starts, subject.numerics)
 
 
 def _has_gpu() -> bool:

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy.typing as npt
 
+from tc.base.dots import Products
 from tc.language.lower.specialize import specialize
 from tc.language.program.program import Program
 from tc.language.program.specialization import Specialization
@@ -48,23 +49,24 @@ def keep_calls(
     scalars: Mapping[str, int | float],
     folder: Path,
     memory: int | None = None,
+    products: Products = Products.EXACT,
 ) -> None:
     """Writes the arrays, which are those of the first call, and what the oracle makes of all calls.
 
     The others have the first elements of them: what reads beyond finds numbers that change its results.  ``memory``:
     bytes that the oracle may take, for which TooLargeError is raised before anything is written; None where that is
-    known.
+    known.  ``products``: of the numerics of the candidates.
     """
     plans = [None if memory is None else plan_within(call, memory) for call in calls]
     keep_arrays(arrays, folder)
     if followed(calls[0].program):
-        (folder / _FOLLOWED).touch()
+        (folder / _FOLLOWED).write_text(products.value, encoding="utf-8")
     for number, (call, plan) in enumerate(zip(calls, plans, strict=True)):
         given = {name: first_elements(array, call.layouts[name].shape) for name, array in arrays.items()}
-        keep_results(evaluate(call, given, scalars, plan=plan), folder, number)
+        keep_results(evaluate(call, given, scalars, plan=plan, products=products), folder, number)
 
 
-# Says that steps of blocks are judged by what a candidate gave for those before.
+# Says that steps of blocks are judged by what a candidate gave for those before, and how factors are rounded.
 _FOLLOWED: Final = "followed"
 
 
@@ -86,4 +88,5 @@ class Expected:
         given = {name: first_elements(array, call.layouts[name].shape) for name, array in arrays.items()}
         scalars = {scalar.name: self._task.value(scalar.name, scalar.type) for scalar in call.program.scalars}
         plan = plan_within(call, oracle_memory() - bytes_kept(call))
-        return tuple(evaluate(call, given, scalars, plan=plan, given=results).values())
+        products = Products((self._folder / _FOLLOWED).read_text(encoding="utf-8"))
+        return tuple(evaluate(call, given, scalars, plan=plan, given=results, products=products).values())

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Final
 
+from tc.base.dots import Products
 from tc.base.json_records import from_json, to_json
 from tc.base.private import make_folder, write_file
 from tc.language.lower.interface import interface_of
@@ -57,6 +58,11 @@ def write_reproducer(folder: Path, task: Task, options: str, seed: int, failure:
     return path
 
 
+def _products(options: str) -> Products:
+    """How factors may be rounded, by options in JSON."""
+    return Products(json.loads(options).get("numerics", {}).get("products", Products.EXACT.value))
+
+
 def reproduce(task: str, options: str, seed: int) -> str:
     """What comes of a candidate on random arguments, in words."""
     given = from_json(Task, json.loads(task))
@@ -67,7 +73,7 @@ def reproduce(task: str, options: str, seed: int) -> str:
     scalars = {name: given.value(name, types[name]) for name, _ in given.scalars}
     with scratch_folder("tc-reproducer-") as folder:
         with told_of_room(room_for(calls, arrays)):
-            keep_calls(calls, arrays, scalars, folder)
+            keep_calls(calls, arrays, scalars, folder, products=_products(options))
         with LocalWorkers(given, folder, 1, Limits()) as workers:
             (built,) = workers.build([options], Limits().prepare)
             if isinstance(built, Failed):

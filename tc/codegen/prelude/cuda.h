@@ -212,6 +212,53 @@ static __forceinline__ void tc_multiply_bfloat16(float *c0, float *c1, float *c2
                : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "r"(right[0]), "r"(right[1]));
 }
 
+//= tc_bits_of_float32
+static __forceinline__ uint32_t tc_bits_of_float32(float x) { return __float_as_uint(x); }
+
+//= tc_tf32
+// The nearest number of 11 significant bits (PTX ISA: cvt.rna.tf32.f32).
+static __forceinline__ uint32_t tc_tf32(uint32_t x) {
+  uint32_t rounded;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(rounded) : "f"(__uint_as_float(x)));
+  return rounded;
+}
+
+//= tc_multiply_words
+static __forceinline__ void tc_multiply_words(float *c0, float *c1, float *c2, float *c3, const uint32_t *left,
+                                              const uint32_t *right) {
+  asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+               "{%0, %1, %2, %3};"
+               : "+f"(*c0), "+f"(*c1), "+f"(*c2), "+f"(*c3)
+               : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "r"(right[0]), "r"(right[1]));
+}
+
+//= tc_multiply_tf32 < tc_tf32 tc_multiply_words
+static __forceinline__ void tc_multiply_tf32(float *c0, float *c1, float *c2, float *c3, const uint32_t *left,
+                                             const uint32_t *right) {
+  uint32_t a[4], b[2];
+  for (int n = 0; n < 4; n += 1) a[n] = tc_tf32(left[n]);
+  for (int n = 0; n < 2; n += 1) b[n] = tc_tf32(right[n]);
+  tc_multiply_words(c0, c1, c2, c3, a, b);
+}
+
+//= tc_multiply_3xtf32 < tc_tf32 tc_multiply_words
+// Each factor is the sum of two numbers of 11 bits; the product of both rests is left out, and small ones come first.
+static __forceinline__ void tc_multiply_3xtf32(float *c0, float *c1, float *c2, float *c3, const uint32_t *left,
+                                               const uint32_t *right) {
+  uint32_t a[4], b[2], rest_of_a[4], rest_of_b[2];
+  for (int n = 0; n < 4; n += 1) {
+    a[n] = tc_tf32(left[n]);
+    rest_of_a[n] = tc_tf32(__float_as_uint(__uint_as_float(left[n]) - __uint_as_float(a[n])));
+  }
+  for (int n = 0; n < 2; n += 1) {
+    b[n] = tc_tf32(right[n]);
+    rest_of_b[n] = tc_tf32(__float_as_uint(__uint_as_float(right[n]) - __uint_as_float(b[n])));
+  }
+  tc_multiply_words(c0, c1, c2, c3, rest_of_a, b);
+  tc_multiply_words(c0, c1, c2, c3, a, rest_of_b);
+  tc_multiply_words(c0, c1, c2, c3, a, b);
+}
+
 //= tc_multiply_s8_s8
 static __forceinline__ void tc_multiply_s8_s8(int32_t *c0, int32_t *c1, int32_t *c2, int32_t *c3, const uint32_t *left,
                                              const uint32_t *right) {

@@ -1,5 +1,9 @@
 // Helpers of generated kernels.  Each section names what it defines; a source takes the sections that it mentions.
 
+//= tc_first_of_1
+// The mask of a word that is of the first so many steps, or not.
+static inline uint32_t tc_first_of_1(int32_t count) { return count > 0 ? 0xffffffffu : 0; }
+
 //= tc_first_of_2
 // The mask of the halves of a word that are of the first so many steps.
 static inline uint32_t tc_first_of_2(int32_t count) { return count > 1 ? 0xffffffffu : count > 0 ? 0xffffu : 0; }

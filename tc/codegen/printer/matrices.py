@@ -153,8 +153,10 @@ class _Matrices:
         scope, held = self.inside(blocks, registers), {BLOCK: _OUTER, REGISTER: _INNER}
         elements = self.node.shape.elements
         word, whole = named(f"uint{32 // elements}_t"), named("uint32_t")
-        parts = (self.place(fragment, held, {ELEMENT: n}, scope) for n in range(elements))
+        parts = [self.place(fragment, held, {ELEMENT: n}, scope) for n in range(elements)]
         shifted = [filled("({})({}){} << {}", whole, word, part, 32 // elements * n) for n, part in enumerate(parts)]
+        if elements == 1:
+            shifted = [call("tc_bits_of_float32", parts[0])]
         to = filled("{}[{}][{}]", named(name), self.text(0), self.text(1))
         own = line("{} = {};", to, reduce(lambda left, right: filled("{} | {}", left, right), shifted))
         return self.repeated(blocks, 0, self.repeated(registers, 1, own))

@@ -231,6 +231,8 @@ _ALIGNED: Final = {
 _PRODUCTS: Final = {
     ("f16", "f16"): "float16",
     ("bf16", "bf16"): "bfloat16",
+    ("tf32", "tf32"): "tf32",
+    ("3xtf32", "3xtf32"): "3xtf32",
     **{(left, right): f"{left}_{right}" for left in ("s8", "u8") for right in ("s8", "u8")},
 }
 

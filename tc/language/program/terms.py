@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tc.base.dots import Products
 from tc.base.types import ScalarType, computation_type
 from tc.grammar.syntax import BinaryOperator
 from tc.language.program.program import Binary, Call, Cast, Expression, Read, walk
@@ -81,9 +82,19 @@ def byte_factors(value: Expression) -> tuple[Read, Read] | None:
     return None
 
 
-def matrix_factors(value: Expression) -> tuple[Read, Read] | None:
-    """Those of a term that matrix instructions may add up, as it is computed."""
-    return half_factors(value) or byte_factors(value)
+def single_factors(value: Expression) -> tuple[Read, Read] | None:
+    """The factors of a term that is the product of two float32 numbers."""
+    match value:
+        case Binary(BinaryOperator.MULTIPLY, Read() as first, Read() as second, ScalarType.FLOAT32):
+            return (first, second) if first.type is second.type is ScalarType.FLOAT32 else None
+        case _:
+            return None
+
+
+def matrix_factors(value: Expression, products: Products) -> tuple[Read, Read] | None:
+    """Those of a term that matrix instructions may add up, as it is computed, or with factors rounded so."""
+    rounded = None if products is Products.EXACT else single_factors(value)
+    return half_factors(value) or byte_factors(value) or rounded
 
 
 def is_product_of_two(value: Expression) -> bool:

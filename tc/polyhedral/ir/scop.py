@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 import islpy as isl
 
+from tc.base.dots import Products
 from tc.base.types import ScalarType, computation_type
 from tc.language.isl.affine import Frame, access_relation, frame_of, guard_domain, iteration_domain, owned_elements
 from tc.language.program.guards import GuardedRead, guarded_reads
@@ -173,7 +174,8 @@ class Scop:
     the copies that do not end where they are begun.  ``sizes``: those that are parameters of all sets and relations.
     ``between_kernels``: temporaries that no loop nest may both write and read.  ``shared_parts``: by statement, the
     iterator that counts the partial results which blocks have of a reduction.  ``row_threads``: by statement, how
-    many threads of a block share its partial results, of reductions and of their totals.
+    many threads of a block share its partial results, of reductions and of their totals.  ``products``: how factors
+    may be rounded, by the options.
     """
 
     context: isl.Context
@@ -187,6 +189,7 @@ class Scop:
     between_kernels: frozenset[str] = frozenset()
     shared_parts: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     row_threads: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    products: Products = Products.EXACT
 
     @property
     def barrier_names(self) -> frozenset[str]:

@@ -7,6 +7,7 @@ from typing import Final, assert_never
 
 import numpy as np
 
+from tc.base.dots import Products
 from tc.base.grid import WARP
 from tc.polyhedral.gpu.cost.lane_values import value_of
 from tc.polyhedral.gpu.cost.scope import Scope
@@ -24,6 +25,8 @@ _CLOCKS: Final = 4
 # Warps of a group, and bytes that shared memory delivers in a clock.
 _WARPS: Final = 4
 _CLOCK: Final = 128
+# Instructions for products of numbers that are sums of two.
+_THREE: Final = 3
 
 
 def matrix_products(node: Mma, scope: Scope) -> Tally:
@@ -41,8 +44,9 @@ def matrix_products(node: Mma, scope: Scope) -> Tally:
         read += instructions
         clocks += instructions if own.lay is Lay.APART else _CLOCKS * instructions
     shape = node.shape
+    products *= _THREE if shape.operands == Products.THREE_TF32.value else 1
     each = tally(
-        tensor=products * itemsize / _HALF,  # bytes take half of the time
+        tensor=products * itemsize / _HALF,  # bytes take half of the time, numbers of 32 bits twice as much
         matrix=products / (shape.m * shape.n * shape.k),
         shared_reads=read,
         shared_wavefronts=clocks,

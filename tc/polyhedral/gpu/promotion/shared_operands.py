@@ -15,7 +15,7 @@ from tc.language.isl.affine import isl_name
 from tc.language.isl.pieces import pieces_of
 from tc.language.program.guards import GuardedRead
 from tc.language.program.program import Read, walk
-from tc.language.program.terms import matrix_factors
+from tc.language.program.terms import half_factors, matrix_factors
 from tc.polyhedral.analysis.box import Box, Boxes
 from tc.polyhedral.analysis.reads import data_ranges, has_affine_subscripts, program_names
 from tc.polyhedral.analysis.scattered import is_scatter
@@ -105,7 +105,7 @@ def promote_operand(
 
 def _swizzle(operand: Operand, order: tuple[int, ...], room: tuple[int, ...]) -> Swizzle | None:
     """That of a factor of a product of halves, with the rows of its tile in memory; None where these do not fit it."""
-    if matrix_factors(operand.statement.body.value) is None or operand.gathered is not None or not order:
+    if half_factors(operand.statement.body.value) is None or operand.gathered is not None or not order:
         return None
     row = room[order[-1]] * operand.read.type.itemsize
     found = Swizzle(row, math.prod(room) // room[order[-1]])
@@ -194,7 +194,7 @@ def _operands_of(statement: ScopStatement, scop: Scop, names: Items[str], *, ind
         return  # few of an owner's instances need what they read, and results are no box
     tensors = layouts_of(scop).keys() - {promotion.buffer.name for promotion in scop.promotions}
     promoted = {access.element.get_tuple_name(isl.dim_type.out) for access in statement.promoted}
-    product = matrix_factors(statement.body.value) is not None
+    product = matrix_factors(statement.body.value, scop.products) is not None
     reads = list(reads_by_position(statement, scop.promotions))
     affine = {id(own) for _, own in reads if has_affine_subscripts(own.read, statement, scop.sizes)}
     gathers = [own for _, own in reads if id(own) not in affine and _may_gather(own, scop)]

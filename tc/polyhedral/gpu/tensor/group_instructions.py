@@ -15,11 +15,10 @@ from typing import Final
 from tc.base.dots import MatrixShape
 from tc.base.frozen import frozen
 from tc.language.program.program import Read, iterators_in
-from tc.language.program.terms import matrix_factors
 from tc.polyhedral.analysis.offsets import LinearForm, index_form
 from tc.polyhedral.analysis.substitute import substituted
 from tc.polyhedral.gpu.tensor.nests import Around, asked_in, count_of, instance_of, loops_of, names_of
-from tc.polyhedral.gpu.tensor.products import OPERANDS, shape_of
+from tc.polyhedral.gpu.tensor.products import OPERANDS, factors_of, shape_of
 from tc.polyhedral.gpu.tensor.warp_tiles import GROUP, GROUP_COLUMNS, GROUP_ROWS, PAIR, QUADS, WARPS
 from tc.polyhedral.ir.index_arithmetic import quotient, times
 from tc.polyhedral.ir.loops import (
@@ -57,10 +56,10 @@ class GroupInstructions:
         if lanes is None or instance is None or nest.kind not in _REPEATED or nest.step != 1:
             return None
         body = self.scop.statement(instance.statement).body
-        target, factors = self.buffers.get(body.target), matrix_factors(body.value)
+        target, factors = self.buffers.get(body.target), factors_of(body, self.scop)
         if target is None or target.shared or factors is None:
             return None
-        shape = shape_of(body, target.layout.type, self.shapes)
+        shape = shape_of(body, self.scop, target.layout.type, self.shapes)
         if shape is None or not all(self._is_swizzled(factor) for factor in factors):
             return None
         _, steps, *others = loops_of(nest)

@@ -15,7 +15,6 @@ from typing import Final
 from tc.base.dots import MatrixShape
 from tc.base.frozen import frozen
 from tc.language.program.program import Read, iterators_in
-from tc.language.program.terms import matrix_factors
 from tc.polyhedral.analysis.offsets import LinearForm, index_form
 from tc.polyhedral.analysis.substitute import substituted
 from tc.polyhedral.gpu.tensor.group_instructions import GroupInstructions
@@ -28,7 +27,7 @@ from tc.polyhedral.gpu.tensor.nests import (
     loops_of,
     names_of,
 )
-from tc.polyhedral.gpu.tensor.products import OPERANDS, shape_of
+from tc.polyhedral.gpu.tensor.products import OPERANDS, factors_of, shape_of
 from tc.polyhedral.gpu.tensor.warp_tiles import GROUP, PAIR, QUADS
 from tc.polyhedral.ir.index_arithmetic import modulo, plus, quotient, times
 from tc.polyhedral.ir.loops import (
@@ -95,10 +94,10 @@ class _WarpInstructions:
             return None
         body = self.scop.statement(instance.statement).body
         target = self.buffers.get(body.target)
-        factors = matrix_factors(body.value)
+        factors = factors_of(body, self.scop)
         if target is None or target.shared or factors is None:
             return None
-        shape = shape_of(body, target.layout.type, self.shapes)
+        shape = shape_of(body, self.scop, target.layout.type, self.shapes)
         if shape is None or not all(self._is_shared(factor) for factor in factors):
             return None
         arguments = dict(zip(body.iterators, instance.arguments, strict=True))
@@ -153,7 +152,7 @@ class _WarpInstructions:
             form = form.plus(index_form(subscript), stride)
         return Fragment(
             factor.tensor,
-            OPERANDS[factor.type],
+            OPERANDS.get(factor.type, shape.operands),
             tuple(substituted(own, held) for own in place),
             _lay(form, self._steps(held), across, shape.elements),
         )

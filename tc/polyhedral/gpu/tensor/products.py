@@ -7,10 +7,10 @@ from typing import Final
 
 import islpy as isl
 
-from tc.base.dots import MatrixShape
+from tc.base.dots import MatrixShape, Products
 from tc.base.frozen import frozen
 from tc.base.types import ScalarType
-from tc.language.program.program import Reduction, iterators_in
+from tc.language.program.program import Read, Reduction, iterators_in
 from tc.language.program.terms import matrix_factors
 from tc.polyhedral.analysis.extents import sides_of, volume
 from tc.polyhedral.analysis.reads import data_ranges, has_affine_subscripts
@@ -26,12 +26,14 @@ OPERANDS: Final = {
     ScalarType.INT8: "s8",
     ScalarType.UINT8: "u8",
 }
+_SINGLE: Final = tuple(MatrixShape(16, 8, 8, own.value, "f32") for own in (Products.TF32, Products.THREE_TF32))
 # The shapes whose fragments are known, by the type of the first operand, with the type of sums.
 _SHAPES: Final = {
-    ScalarType.FLOAT16: (MatrixShape(16, 8, 16, "f16", "f32"), ScalarType.FLOAT32),
-    ScalarType.BFLOAT16: (MatrixShape(16, 8, 16, "bf16", "f32"), ScalarType.FLOAT32),
-    ScalarType.INT8: (MatrixShape(16, 8, 32, "s8", "s32"), ScalarType.INT32),
-    ScalarType.UINT8: (MatrixShape(16, 8, 32, "s8", "s32"), ScalarType.INT32),
+    ScalarType.FLOAT16: ((MatrixShape(16, 8, 16, "f16", "f32"),), ScalarType.FLOAT32),
+    ScalarType.BFLOAT16: ((MatrixShape(16, 8, 16, "bf16", "f32"),), ScalarType.FLOAT32),
+    ScalarType.INT8: ((MatrixShape(16, 8, 32, "s8", "s32"),), ScalarType.INT32),
+    ScalarType.UINT8: ((MatrixShape(16, 8, 32, "s8", "s32"),), ScalarType.INT32),
+    ScalarType.FLOAT32: (_SINGLE, ScalarType.FLOAT32),
 }
 
 
@@ -54,15 +56,22 @@ class MatrixProduct:
         return _extents(self.statement)[iterator]
 
 
-def shape_of(body: StatementBody, target: ScalarType, shapes: tuple[MatrixShape, ...]) -> MatrixShape | None:
+def factors_of(body: StatementBody, scop: Scop) -> tuple[Read, Read] | None:
+    """What a statement multiplies, if matrix instructions may do so."""
+    return matrix_factors(body.value, scop.products)
+
+
+def shape_of(
+    body: StatementBody, scop: Scop, target: ScalarType, shapes: tuple[MatrixShape, ...]
+) -> MatrixShape | None:
     """The instruction for what a statement adds up in a target of this type; None where there is none."""
-    factors = matrix_factors(body.value)
+    factors = factors_of(body, scop)
     if factors is None or body.reduction is not Reduction.ADD:
         return None
     if body.owned is not None or body.counts or body.atomic:
         return None
-    shape, sums = _SHAPES.get(factors[0].type, (None, None))
-    return shape if shape in shapes and target is sums else None
+    known, sums = _SHAPES.get(factors[0].type, ((), None))
+    return next((own for own in known if own in shapes), None) if target is sums else None
 
 
 def matrix_product(scop: Scop, shapes: tuple[MatrixShape, ...], domain: isl.UnionSet) -> MatrixProduct | None:
@@ -73,8 +82,8 @@ def matrix_product(scop: Scop, shapes: tuple[MatrixShape, ...], domain: isl.Unio
     heaviest = max(names, key=lambda name: volume(isl.UnionSet.from_set(scop.statement(name).domain)))
     statement = scop.statement(heaviest)
     body, layouts = statement.body, layouts_of(scop)
-    shape = shape_of(body, layouts[body.target].type, shapes)
-    factors = matrix_factors(body.value)
+    shape = shape_of(body, scop, layouts[body.target].type, shapes)
+    factors = factors_of(body, scop)
     if shape is None or factors is None or data_ranges(body):
         return None
     if not all(has_affine_subscripts(read, statement, scop.sizes) for read in factors):
@@ -95,6 +104,8 @@ def matrix_product(scop: Scop, shapes: tuple[MatrixShape, ...], domain: isl.Unio
         return None
     # Columns lie side by side in what is written: a lane has two of them.
     rows, columns = (of_second, of_first) if of_first in along else (of_first, of_second)
+    if extents[rows] < shape.m:
+        rows, columns = columns, rows
     if extents[rows] < shape.m:
         return None
     return MatrixProduct(statement, rows, columns, steps, shape)

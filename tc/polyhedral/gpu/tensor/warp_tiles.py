@@ -17,7 +17,7 @@ import islpy as isl
 
 from tc.base.frozen import frozen
 from tc.language.program.specialization import Layout
-from tc.language.program.terms import matrix_factors
+from tc.language.program.terms import half_factors
 from tc.polyhedral.analysis.extents import extent_of
 from tc.polyhedral.analysis.strides import iterator_of, stride
 from tc.polyhedral.gpu.tensor.products import MatrixProduct, matrix_product
@@ -204,7 +204,7 @@ def _tile(
 def _is_for_groups(product: MatrixProduct, layouts: Mapping[str, Layout]) -> bool:
     """Whether groups run all steps of a product of halves whose factors lie along steps, rows or columns in memory."""
     steps, k = product.extent(product.steps), product.shape.k
-    factors = matrix_factors(product.statement.body.value) or ()
+    factors = half_factors(product.statement.body.value) or ()
     sides = (product.steps, product.rows, product.columns)
     along = all(any(stride(own.subscripts, layouts[own.tensor], n) == 1 for n in sides) for own in factors)
     return along and product.shape.elements == PAIR and steps % k == 0 and steps >= _GROUP_STEPS * k

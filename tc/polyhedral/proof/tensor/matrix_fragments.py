@@ -1,9 +1,9 @@
 """Which lane of a warp holds which element of a matrix instruction: the figures of the PTX ISA, as relations.
 
-(*Parallel Thread Execution ISA*, "Matrix Fragments for mma.m16n8k16 with floating point type", "Matrix Fragments for
-mma.m16n8k32".)  With the group of a lane ``lane / 4`` and its place in the group ``lane % 4``, an accumulator of row i
-and column j is in the group ``i % 8``; two neighbours in a row are in the registers of one lane.  Operands have two
-halves or four bytes in each register.
+(*Parallel Thread Execution ISA*, "Matrix Fragments for mma.m16n8k8", "mma.m16n8k16 with floating point type",
+"mma.m16n8k32".)  With the group of a lane ``lane / 4`` and its place in the group ``lane % 4``, an accumulator of row i
+and column j is in the group ``i % 8``; two neighbours in a row are in the registers of one lane.  Operands have one
+number of 32 bits, two halves or four bytes in each register.
 """
 
 from __future__ import annotations
@@ -45,6 +45,14 @@ _M16N8K32: Final = Fragments(
         "0 <= i < 16 and 0 <= k < 32 }"
     ),
     right="{ [k, j] -> [4 * j + floor((k mod 16)/4), floor(k/16), k mod 4] : 0 <= k < 32 and 0 <= j < 8 }",
+)
+
+
+# Of 32 bits for each element.
+_M16N8K8: Final = Fragments(
+    sums=_SUMS,
+    left="{ [i, k] -> [4 * (i mod 8) + (k mod 4), floor(i/8) + 2 * floor(k/4), 0] : 0 <= i < 16 and 0 <= k < 8 }",
+    right="{ [k, j] -> [4 * j + (k mod 4), floor(k/4), 0] : 0 <= k < 8 and 0 <= j < 8 }",
 )
 
 
@@ -93,4 +101,6 @@ def fragments_of(shape: MatrixShape) -> Fragments | None:
     """Those of a shape; None where they are not known here."""
     if (shape.m, shape.n, shape.k, shape.sums) == (16, 8, 16, "f32") and shape.operands in ("f16", "bf16"):
         return _M16N8K16
+    if (shape.m, shape.n, shape.k, shape.sums) == (16, 8, 8, "f32") and shape.operands in ("tf32", "3xtf32"):
+        return _M16N8K8
     return _M16N8K32 if shape == MatrixShape(16, 8, 32, "s8", "s32") else None

@@ -14,6 +14,7 @@ from typing import Final, Generic, TypeVar
 
 import islpy as isl
 
+from tc.base.dots import Products
 from tc.base.types import ScalarType
 from tc.language.program.program import Reduction
 from tc.language.program.terms import matrix_factors
@@ -38,11 +39,14 @@ from tc.polyhedral.ir.scop import PromotedAccess, Promotion, Scop, ScopStatement
 # Threads of a block along x, and a number that those along y are a multiple of.
 QUADS: Final = 4
 GROUP: Final = 8
+# Types to which factors are rounded: only where the options ask for it.
+_ROUNDED: Final = (Products.TF32.value, Products.THREE_TF32.value)
 _TYPES: Final = {
     "f16": ScalarType.FLOAT16,
     "bf16": ScalarType.BFLOAT16,
     "s8": ScalarType.INT8,
     "u8": ScalarType.UINT8,
+    **dict.fromkeys(_ROUNDED, ScalarType.FLOAT32),
 }
 _SUMS: Final = {"f32": ScalarType.FLOAT32, "s32": ScalarType.INT32}
 
@@ -71,8 +75,10 @@ class NestCheck(Generic[_Node]):
     def is_product(self) -> bool:
         """Whether the statement adds up products of the factors, of the types of the instruction."""
         body, shape = self.statement.body, self.node.shape
-        factors = matrix_factors(body.value)
+        factors = matrix_factors(body.value, self.scop.products)
         if factors is None or body.reduction is not Reduction.ADD or body.owned or body.counts or body.atomic:
+            return False
+        if shape.operands in _ROUNDED and shape.operands != self.scop.products.value:
             return False
         promotions = {own.buffer.name: own for own in self.scop.promotions}
         read, named = {own.tensor for own in factors}, {self.node.left.tensor, self.node.right.tensor}
