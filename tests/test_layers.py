@@ -288,7 +288,7 @@ ROOMS = {
         "lark numpy",
     ),
     "graph": room(
-        "base language.text targets runtime.views runtime.frameworks dispatch tuner.trial graph.ir graph.partition "
+        "base language.text targets dispatch tuner.trial graph.ir graph.partition "
         "graph.memory graph.run graph.export graph.libraries graph.rewrite graph.rewrite.rules graph.settings "
         "graph.preparation "
         "graph.tuning graph.kept graph.protobuf graph.onnx graph.graphdef api",
