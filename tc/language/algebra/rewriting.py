@@ -28,16 +28,15 @@ def fresh_name(name: str, taken: Collection[str]) -> str:
 
 def rename(expression: Expression, tensors: Mapping[str, str], iterators: Mapping[str, str]) -> Expression:
     """The expression with tensors and iterators renamed; names that are not mentioned stay."""
-    renamed = rebuild(expression, lambda child: rename(child, tensors, iterators))
-    match renamed:
-        case Read(tensor):
-            return replace(renamed, tensor=tensors.get(tensor, tensor))
+    match expression:
+        case Read(tensor, subscripts, type):
+            return Read(tensors.get(tensor, tensor), tuple([rename(s, tensors, iterators) for s in subscripts]), type)
         case IteratorReference(name):
             return IteratorReference(iterators.get(name, name))
         case SizeReference():
-            return rename_extent(renamed, tensors) or renamed
+            return rename_extent(expression, tensors) or expression
         case _:
-            return renamed
+            return rebuild(expression, lambda child: rename(child, tensors, iterators))
 
 
 def map_statement(statement: Statement, change: Callable[[Expression], Expression]) -> Statement:

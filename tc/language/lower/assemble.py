@@ -139,6 +139,8 @@ class Assembly:
 
     def _normal(self, iterator: IterationVariable) -> IterationVariable:
         """A range of a callee after its sizes were replaced."""
+        if isinstance(iterator.begin, Literal) and isinstance(iterator.end, Literal):
+            return iterator if iterator.begin.value <= iterator.end.value else replace(iterator, end=iterator.begin)
         begin, end = self.atoms.polynomial(iterator.begin), self.atoms.polynomial(iterator.end)
         length = (end - begin).constant
         if length is not None and length < 0:

@@ -157,5 +157,5 @@ def inlined_statements(bound: BoundCall, taken: Collection[str]) -> Iterator[Sta
             return substitute(rename(expression, call.tensors, iterators), bound.values, fold_keeping_reads)
 
         renamed = tuple(replace(i, name=iterators.get(i.name, i.name)) for i in statement.iterators)
-        inlined = map_statement(replace(statement, iterators=renamed), change)
-        yield replace(inlined, target=call.tensors[statement.target], origin=origin)
+        target = call.tensors[statement.target]
+        yield map_statement(replace(statement, iterators=renamed, target=target, origin=origin), change)
