@@ -36,7 +36,7 @@ def _frozen_parameters() -> Any:
     return noted
 
 
-# To compile ``__init__`` takes as long as to make so many objects more without it; to take another one's, as so many.
+# To compile ``__init__`` takes as long as to make so many objects more without it; to rename another one, as so few.
 FEW: Final = 20
 FEW_PLAIN: Final = 2
 _FROZEN: Final = _frozen_parameters()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
@@ -40,6 +43,16 @@ def test_names_are_known_before_contents() -> None:
     np.testing.assert_array_equal(constants["b"], made.array)
     assert constants.only({"b"})["b"] is constants["b"]
     assert made.times == 1
+
+
+def test_what_a_constant_is_made_of_is_let_go() -> None:
+    made = Counting(np.ones(3))
+    held = weakref.ref(made)
+    contents = later(made)
+    del made
+    assert contents().sum() == contents().sum() == 3
+    gc.collect()
+    assert held() is None
 
 
 def test_a_failure_is_raised_to_whom_it_concerns_and_nothing_is_kept() -> None:

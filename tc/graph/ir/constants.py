@@ -22,9 +22,19 @@ def given(array: np.ndarray) -> Contents:
 
 
 def later(make: Contents) -> Contents:
-    """What computes an array when it is first asked, laid out in order; threads that ask at the same time wait."""
+    """What computes an array when it is first asked, laid out in order; threads that ask at the same time wait.
+
+    What it is made of is not held any longer than that.
+    """
     found: Once[None, np.ndarray] = Once()
-    return lambda: found.get(None, lambda: in_order(make()))
+    waiting = [make]
+
+    def computed() -> np.ndarray:
+        array = in_order(waiting[0]())
+        waiting.clear()
+        return array
+
+    return lambda: found.get(None, computed)
 
 
 def in_order(array: np.ndarray) -> np.ndarray:
