@@ -32,6 +32,9 @@ from tc.polyhedral.transform.buffer_layouts import Padding, bytes_of
 from tc.polyhedral.transform.promotion import Placement, Promoted, promote_accesses
 from tc.targets.options import TileLayout
 
+# Bytes of operands of a chain; fewer are read as quickly where they are.
+_WORTH_COPYING: Final = 4096
+
 
 @frozen
 class SharedRoom:
@@ -122,15 +125,15 @@ class _SharedMemoryPromoter:
 
     def keep_operands(self, sequence: Sequence, domain: isl.UnionSet, above: tuple[Member, ...]) -> Node | None:
         """The sequence with all operands of its reductions copied before, so that threads wait for memory once; None
-        where there are not several of them, or some are in tiles.
+        where there are not several of them or not much, some are in tiles, or a thread runs it more than once.
         """
-        if not any(member.kind is LoopKind.THREAD for member in above):
+        if not above or not all(member.kind.is_mapped for member in above):
             return None
         reducing = [branch for branch in sequence.filters if _reduces(branch.child)]
         if len(reducing) < 2 or any(_is_tiled(branch.child) for branch in sequence.filters):
             return None
         found = self.fitting(domain, above, self.room.bytes - self.taken, None)
-        if not found:
+        if _bytes_of(found) < _WORTH_COPYING:
             return None
         self.scop = found[-1][0].scop
         self.taken += _bytes_of(found)

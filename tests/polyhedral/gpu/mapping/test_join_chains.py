@@ -107,6 +107,21 @@ def test_matrices_are_copied_at_once_and_rows_stay_in_shared_memory() -> None:
     assert "+= t_shared0_Y[" in behind
 
 
+def test_what_a_thread_runs_again_copies_no_operands() -> None:
+    """Between the steps of a network, each copy would take two barriers."""
+    text = """
+    def f(float(T,B,I) x, float(4,H,I) W, float(4,H,H) U, float(B,H) a) -> (h) {
+        h(0,b,i) = a(b,i)
+        for t in 0:T {
+            z(b,g,i) +=! x(t,b,k) * W(g,i,k)
+            z(b,g,i) += h(t,b,j) * U(g,i,j)
+            h(t+1,b,i) = tanh(z(b,0,i)) * z(b,1,i) + z(b,2,i) * z(b,3,i)
+        }
+    }"""
+    f = tc.define(text).single()
+    assert "_pack" not in f.compile((4, 3, 64), (4, 64, 64), (4, 64, 64), (3, 64), target="emulator").source
+
+
 @one_in(2)
 @pytest.mark.parametrize("text", [TURNED, PLAIN, OTHER_ROWS, APART], ids=["turned", "plain", "other rows", "apart"])
 @pytest.mark.parametrize("sizes", [(7, 13, 5, 3), (130, 33, 17, 9), (3, 200, 70, 1), (1, 64, 300, 33)])
