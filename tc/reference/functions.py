@@ -315,5 +315,6 @@ def over_logistic(dividend: Bounded, argument: Bounded, type: ScalarType) -> Bou
     moved = moved * (np.abs(dividend.value) + dividend.error)
     # Roundings are relative to what is rounded, which moved with the argument: three operations, one of two units.
     moved = moved * (1.0 + 8.0 * roundoff(type))
-    error = np.where(np.isinf(argument.error), np.inf, found.error + moved)
+    # What is infinite or NaN by itself stays so, wherever the argument is near its value.
+    error = np.where(np.isinf(argument.error), np.inf, found.error + np.where(np.isnan(moved), 0.0, moved))
     return Bounded(found.value, error, found.ambiguous)

@@ -20,7 +20,7 @@ _SIDES = ((1, 8), (2, 16), (1, 17), (1, 23), (1, 24), (1, 31), (2, 32), (1, 33),
 _STEPS = ((2, 16), (1, 17), (1, 24), (1, 29), (2, 32), (1, 33), (1, 40), (1, 48), (1, 50), (1, 64), (1, 66), (0.3, 7))
 _LAYOUTS = ((12, Layout.CONTIGUOUS), (1, Layout.TRANSPOSED), (1, Layout.STRIDED), (1, Layout.OFFSET),
             (0.5, Layout.REVERSED), (0.5, Layout.BROADCAST))  # fmt: skip
-_CONTENTS = ((12, Content.ORDINARY), (1, Content.SPARSE), (0.7, Content.WIDE), (0.7, Content.SPECIAL))
+_CONTENTS = ((12, Content.ORDINARY), (1, Content.SPARSE), (0.3, Content.WIDE), (0.7, Content.SPECIAL))
 _ACTIVATIONS = ("fmax({0}, 0.0)", "{0} / (1.0 + exp(-{0}))", "tanh({0})", "{0} * 0.5", "fabs({0})")
 _BATCHES = 0.35
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -23,12 +24,12 @@ _Own = TypeVar("_Own", PromotedAccess, Promotion)
 def shared_mistakes(scop: Scop) -> Iterator[Mistake]:
     """All that can be made in a kernel with these promotions."""
     for promotion in scop.promotions:
-        buffer, strides = promotion.buffer.name, promotion.buffer.layout.strides
+        buffer, strides, shape = promotion.buffer.name, promotion.buffer.layout.strides, promotion.buffer.layout.shape
         if not promotion.buffer.shared:
             continue
-        for dimension, shape in enumerate(promotion.buffer.layout.shape[1:]):
-            if strides[dimension] > 1 and shape > 1:
-                closer = _with_stride(dimension, strides[dimension + 1] * (shape - 1))
+        for dimension, (own, inner) in enumerate(itertools.pairwise(shape)):
+            if strides[dimension] > 1 and own > 1 and inner > 1:
+                closer = _with_stride(dimension, strides[dimension + 1] * (inner - 1))
                 yield _mistake(f"dimension {dimension} of {buffer} overlaps", buffer, of=closer)
         if promotion.rotation is None:
             continue

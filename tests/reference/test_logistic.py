@@ -73,3 +73,12 @@ def test_bounds_stay_useful_over_500_steps(gate: str) -> None:
     result = tc.define(text).single().oracle(x, u)["h"]
     assert result.error.max() < 1e-4
     assert not result.ambiguous.any()
+
+
+def test_what_is_not_finite_by_itself_is_so_for_certain() -> None:
+    x = np.array([np.inf, -np.inf, np.nan, 1.0, np.inf])
+    z = np.array([-np.inf, np.inf, np.nan, np.nan, -np.inf])
+    error = np.array([0.0, 0.0, 0.0, 0.0, 1e-3])
+    found = over_logistic(Bounded(x), Bounded(z, error), ScalarType.FLOAT32)
+    np.testing.assert_array_equal(found.value, [np.inf, np.nan, np.nan, np.nan, np.inf])
+    np.testing.assert_array_equal(found.error, 0.0)
