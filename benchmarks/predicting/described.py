@@ -89,6 +89,9 @@ _TILINGS: Final = (
 # Of products of halves: of so many bytes, with matrix instructions of 16 x 8 x 16 points.
 _HALF: Final = 2
 _MATRIX: Final = 16 * 8 * 16
+# Rows of an instruction of four warps, and where there are such.
+_GROUP_ROWS: Final = 64
+_WITH_GROUPS: Final = frozenset({"sm_90"})
 _HALF_TILINGS: Final = (
     _Tiling(128, 256, 256, 64),
     _Tiling(128, 128, 128, 64),
@@ -118,12 +121,18 @@ def _products(call: Product, device: Device) -> Iterator[tuple[tuple[KernelCount
             useful = parts == 1 or (blocks * parts <= 2 * device.multiprocessors and call.k >= 64 * parts)
             if useful:
                 registers = tiling.rows * tiling.columns // tiling.threads * 3 // 2 + 32
-                make = _product_of_halves if call.halves else _product
-                kernels: tuple[KernelCount, ...] = (make(call, own),)
+                kernels: tuple[KernelCount, ...] = (_one_product(call, own, device),)
                 uses: tuple[Use, ...] = (Use(min(registers, 255)),)
                 if parts > 1:
                     kernels, uses = (*kernels, _sum_of_parts(call, parts)), (*uses, Use(32))
                 yield kernels, device, uses
+
+
+def _one_product(call: Product, tiling: _Tiling, device: Device) -> KernelCount:
+    if not call.halves:
+        return _product(call, tiling)
+    by_groups = device.architecture in _WITH_GROUPS and tiling.rows % _GROUP_ROWS == 0
+    return _product_by_groups(call, tiling) if by_groups else _product_of_halves(call, tiling)
 
 
 def _product(call: Product, tiling: _Tiling) -> KernelCount:
@@ -196,6 +205,26 @@ def _product_of_halves(call: Product, tiling: _Tiling) -> KernelCount:
     results = _HALF * call.batch * call.m * call.n * tiling.parts
     shared = 3 * (tiling.rows + tiling.columns) * tiling.steps * _HALF
     return _kernel(grid, tiling.threads, demand, bytes, results, shared=shared, ahead=True)
+
+
+def _product_by_groups(call: Product, tiling: _Tiling) -> KernelCount:
+    """Groups of four warps multiply what instructions read from shared memory (``wgmma``), to which one thread has tiles
+    copied (TMA): no thread asks for lines.
+    """
+    count = _product_of_halves(call, tiling)
+    (kind,) = count.kinds
+    products = tiling.rows * tiling.columns * (-(-call.k // tiling.parts))
+    operands = products / (_GROUP_ROWS * tiling.columns) * (_GROUP_ROWS + tiling.columns) * _HALF
+    copied = kind.demand.copied * 32
+    demand = replace(
+        kind.demand,
+        matrix=4 * products / (_GROUP_ROWS * tiling.columns * 16),
+        shared_reads=0.0,
+        shared_wavefronts=(operands + copied) / 128,
+        copies=0.0,
+        global_lines=kind.demand.global_lines - copied / 128,
+    )
+    return replace(count, kinds=(BlockKind(kind.count, demand),))
 
 
 def _sum_of_parts(call: Product, parts: int) -> KernelCount:

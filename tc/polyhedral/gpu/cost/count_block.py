@@ -13,6 +13,7 @@ import numpy as np
 from tc.base.frozen import frozen
 from tc.language.program.specialization import Layout
 from tc.polyhedral.execution.thread_registers import ThreadRegisters
+from tc.polyhedral.analysis.narrow_stores import narrow_store
 from tc.polyhedral.gpu.cost.accesses import Access, price
 from tc.polyhedral.gpu.cost.changes import Changes, changes
 from tc.polyhedral.gpu.cost.lane_values import Array, value_of
@@ -160,7 +161,8 @@ class BlockCounter:
             return NOTHING, ()
         scope = scope.begun(loop.iterator, variables(loop.lower))
         own = {total.statement for total in _in_floats(loop)}
-        scope = replace(scope, pieces=_is_of_pieces(loop), totals=scope.totals | own)
+        stored = narrow_store(loop, self.bodies, self.layouts) is not None
+        scope = replace(scope, pieces=_is_of_pieces(loop), stored=stored, totals=scope.totals | own)
         copies = copies_of(loop, trips, scope.values, scope.active.size)
         numbers = scope.numbers(copies) if copies > 1 else np.int64(0)
         rounds = -(-trips // copies)

@@ -26,8 +26,9 @@ class Around:
 class Scope:
     """``active``: which threads run, with axes as of values.  ``axes``: unrolled loops around, innermost first, with
     their lengths.  ``loops``: other ones, outermost first.  ``blocks``, ``threads``: how many loops over these are
-    around.  ``pieces``: a loop around copies neighbouring elements at once.  ``within``: by iterator, the loops that
-    its value depends on.  ``totals``: statements that arrays around keep totals of.
+    around.  ``pieces``: a loop around copies neighbouring elements at once; ``stored``: it stores what it computes so.
+    ``within``: by iterator, the loops that its value depends on.  ``totals``: statements that arrays around keep totals
+    of.
     """
 
     values: Values
@@ -38,6 +39,7 @@ class Scope:
     threads: int = 0
     pieces: bool = False
     totals: frozenset[str] = frozenset()
+    stored: bool = False
     within: Mapping[str, frozenset[str]] = field(default_factory=dict)
     known: dict[object, tuple[float, float]] = field(default_factory=dict, compare=False, repr=False)
 

@@ -99,6 +99,7 @@ class Touching:
         self, read: Read, way: Way, values: Values, arguments: Arguments, scope: Scope, *, shared: bool
     ) -> Access:
         itemsize = self.layouts[read.tensor].type.itemsize
+        pieces = scope.pieces or (scope.stored and way is Way.WRITE and not shared)
         return Access(
             read.tensor,
             shared,
@@ -107,8 +108,8 @@ class Touching:
             scope.active,
             itemsize,
             self.mentioned(read.subscripts, arguments, scope),
-            widest_of(shared=shared or way is Way.ARRIVE, pieces=scope.pieces, itemsize=itemsize),
-            pieces=scope.pieces and len(scope.axes) > 0,
+            widest_of(shared=shared or way is Way.ARRIVE, pieces=pieces, itemsize=itemsize),
+            pieces=pieces and len(scope.axes) > 0,
         )
 
     def offset(self, read: Read, values: Values) -> Array:

@@ -81,7 +81,7 @@ class _Check(NestCheck[GroupMma]):
         return all(counts[name] == count for name, count in wanted.items() if name is not None)
 
     def has_places(self) -> bool:
-        """Whether both factors lie in swizzled arrays, whose rows and panels are as far apart as a descriptor can say."""
+        """Whether both factors lie in swizzled arrays, whose rows and panels are as far apart as a descriptor says."""
         operands = (self.node.left, self.node.right)
         for own in operands:
             swizzle = self.promotion(own.tensor).buffer.swizzle
