@@ -317,11 +317,12 @@ static __forceinline__ void tc_fence() { asm volatile("fence.proxy.async.shared:
 // Behind this, sums belong to the matrix instructions of four warps (PTX ISA: wgmma.fence).
 static __forceinline__ void tc_begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 
+//= tc_commit_products
+static __forceinline__ void tc_commit_products() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+
 //= tc_end_products
 // Waits until they have ended.
-static __forceinline__ void tc_end_products() {
-  asm volatile("wgmma.commit_group.sync.aligned;\n wgmma.wait_group.sync.aligned 0;" ::: "memory");
-}
+static __forceinline__ void tc_end_products() { asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory"); }
 
 //= tc_matrix
 // A matrix in swizzled shared memory, with so many bytes from eight rows to the next ones, and from panel to panel (PTX

@@ -43,7 +43,7 @@ typedef struct tc_given {
 // read, which must stay the same until then.
 typedef struct tc_products {
   float sums[128], *upper, *lower;
-  int columns, begun, wrong;
+  int columns, begun, committed, wrong;
   int64_t count;
   struct {
     uint64_t left, right, read;
@@ -415,13 +415,17 @@ static uint64_t tc_read_again(const char *memory, const tc_team *team, uint64_t 
 static void tc_begin_products(tc_team *team) {
   tc_products *own = &team->products[team->current];
   own->begun = 1;
-  own->count = own->wrong = 0;
+  own->count = own->committed = own->wrong = 0;
 }
+
+//= tc_commit_products < tc_team
+static void tc_commit_products(tc_team *team) { team->products[team->current].committed = 1; }
 
 //= tc_end_products < tc_team tc_place_in tc_read_again
 // Sums are there if nothing has touched them, nor what was read for them.
 static void tc_end_products(tc_team *team) {
   tc_products *own = &team->products[team->current];
+  own->wrong |= !own->committed;
   for (int64_t n = 0; n < own->count; n += 1)
     own->wrong |= own->items[n].read != tc_read_again(team->shared, team, own->items[n].left, own->items[n].right,
                                                       own->columns, own->items[n].turned);
@@ -430,7 +434,7 @@ static void tc_end_products(tc_team *team) {
     own->upper[pair] = own->wrong ? NAN : own->sums[2 * pair];
     own->lower[pair] = own->wrong ? NAN : own->sums[2 * pair + 1];
   }
-  own->begun = 0;
+  own->begun = own->count = 0;
 }
 
 //= tc_multiply_columns < tc_team tc_give tc_given_by tc_sum_of_products tc_place_in tc_read_again

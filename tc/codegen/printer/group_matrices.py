@@ -41,7 +41,9 @@ def group_instructions(context: Context, node: GroupMma, scope: Scope) -> Printe
     repeated = product.braced(header)
     if context.dialect.unroll and isinstance(chunks.upper, IndexLiteral):
         repeated = repeated.between([context.dialect.unroll.format(count=len(values_of(chunks)))])
-    lines = (Printed([comment(statement_in(node.nest).statement)]), line(words.begin), repeated, line(words.end))
+    lines = [Printed([comment(statement_in(node.nest).statement)]), line(words.begin), repeated, line(words.commit)]
+    if node.awaited:
+        lines.append(line(words.end))
     return together(lines).braced().with_facts(Facts(exchanges=1))
 
 

@@ -29,9 +29,11 @@ def barrier(context: Context, node: Barrier) -> Printed:
     waiting = line(dialect.barrier, number=context.barriers.index(node.statement))
     if node.fenced and dialect.matrices is not None:
         waiting = line(dialect.matrices.groups.fence) + waiting
-    if node.pending is None or dialect.commit_and_wait is None:
-        return waiting
-    return line(dialect.commit_and_wait, pending=node.pending) + waiting
+    if node.pending is not None and dialect.commit_and_wait is not None:
+        waiting = line(dialect.commit_and_wait, pending=node.pending) + waiting
+    if node.fenced and dialect.matrices is not None:
+        waiting = line(dialect.matrices.groups.end) + waiting
+    return waiting
 
 
 def prefetch(context: Context, node: Prefetch, scope: Scope) -> Printed:

@@ -61,7 +61,8 @@ class MatrixWords:
 class GroupWords:
     """How a language speaks of the matrix instructions of four warps (PTX: ``wgmma``).
 
-    ``begin``: the statement behind which they may change sums; ``end``: the one behind which they have ended.
+    ``begin``: the statement behind which they may change sums; ``commit``: the one behind all of a group; ``end``: the
+    one behind which they have ended.
     ``matrix``: the expression that describes an operand from ``{first}`` on, with ``{stride}`` bytes from eight rows to
     the next ones, and ``{leading}`` from one panel to the next.  ``multiply``: by columns and PTX's name for the type
     of operands, the statement that adds to sums of two rows, from ``{upper}`` and ``{lower}`` on, the products of the
@@ -70,6 +71,7 @@ class GroupWords:
     """
 
     begin: Template
+    commit: Template
     end: Template
     matrix: Template
     multiply: Mapping[tuple[int, str], Template]
@@ -273,6 +275,7 @@ EMULATOR: Final = replace(
         },
         groups=GroupWords(
             begin=Template("tc_begin_products(team);", frozenset({"tc_begin_products", "team"})),
+            commit=Template("tc_commit_products(team);", frozenset({"tc_commit_products", "team"})),
             end=Template("tc_end_products(team);", frozenset({"tc_end_products", "team"})),
             matrix=Template("tc_matrix(team, {first}, {stride}, {leading})", frozenset({"tc_matrix", "team"})),
             multiply={
@@ -346,6 +349,7 @@ CUDA: Final = replace(
         },
         groups=GroupWords(
             begin=Template("tc_begin_products();", frozenset({"tc_begin_products"})),
+            commit=Template("tc_commit_products();", frozenset({"tc_commit_products"})),
             end=Template("tc_end_products();", frozenset({"tc_end_products"})),
             matrix=Template("tc_matrix({first}, {stride}, {leading})", frozenset({"tc_matrix"})),
             multiply={

@@ -80,7 +80,8 @@ def _lines(tree: LoopTree, indent: str) -> Iterator[str]:
         case GroupMma():
             operands = ", ".join(own.tensor for own in (tree.left, tree.right))
             shape = f"m{tree.shape.m}n{tree.shape.n}k{tree.shape.k}"
-            yield f"{indent}matrix instructions {shape} of {operands} in swizzled shared memory, by groups of warps"
+            awaited = "" if tree.awaited else ", awaited at the next barrier"
+            yield f"{indent}matrix instructions {shape} of {operands}, swizzled, by groups of warps{awaited}"
             yield from _lines(tree.nest, f"{indent}  ")
         case Prefetch(tensor, offset, lines, use):
             count = "1 line" if lines == 1 else f"{lines} lines"

@@ -239,8 +239,8 @@ class Barrier(Scheduled):
 
     ``pending``: first, the asynchronous copies since the last barrier are committed as a group, and the thread waits
     for all groups but the last so many; None in programs without asynchronous copies.  ``fenced``: what the thread
-    wrote to shared memory before is seen by matrix instructions that read it by themselves (PTX:
-    ``fence.proxy.async``).
+    wrote to shared memory before is seen by matrix instructions that read it by themselves, and those before have
+    ended (PTX: ``fence.proxy.async``, ``wgmma.wait_group``).
     """
 
     pending: int | None = None
@@ -343,11 +343,15 @@ class Mma(Matrices):
 
 @dataclass(frozen=True, slots=True)
 class GroupMma(Matrices):
-    """Those of groups, ``chunks`` of them one behind the other: the outermost iterator of the nest."""
+    """Those of groups, ``chunks`` of them one behind the other: the outermost iterator of the nest.
+
+    ``awaited``: they have ended when the node has; else at the next barrier.
+    """
 
     left: SharedMatrix
     right: SharedMatrix
     chunks: str
+    awaited: bool = True
 
 
 class Sharing(Enum):

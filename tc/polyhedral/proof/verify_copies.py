@@ -84,7 +84,7 @@ def _of_matrices(tree: Mma | GroupMma, values: _Values, at: AtValues) -> Iterato
             yield _Step("steps", () if limit is None else (at(limit, values),))
             of_operands: tuple[object, ...] = (tree.left.lay, tree.right.lay)
         case GroupMma(chunks=chunks):
-            yield _Step("chunks", (), (chunks,))
+            yield _Step("chunks", (), (chunks, tree.awaited))
             of_operands = (tree.left.stride, tree.right.stride)
         case _:
             assert_never(tree)

@@ -57,11 +57,36 @@ def check_threads(scop: Scop, execution: Execution, meetings: Items[Meeting]) ->
     return None
 
 
+def check_until_barrier(scop: Scop, execution: Execution, pairs: Items[isl.Map]) -> Counterexample | None:
+    """The first pair of instances whose second one comes behind the first one, and before any barrier in between.
+
+    The first ones are of matrix instructions, and under way until then.
+    """
+    barriers, places = _Barriers(scop, execution), execution.places
+    for instances in pairs:
+        names = [str(instances.get_tuple_name(side)) for side in (isl.dim_type.in_, isl.dim_type.out)]
+        firsts = (leaf for leaf in places if leaf.statement == names[0] and leaf.by_warp)
+        seconds = [leaf for leaf in places if leaf.statement == names[1]]
+        for first, second in product(firsts, seconds):
+            found = _race(instances, first, second, barriers, in_lanes=False, sides=(_Side.EARLIER,))
+            if found is not None:
+                return found
+    return None
+
+
 def _race(
-    instances: isl.Map, first: ThreadLeaf, second: ThreadLeaf, barriers: _Barriers, *, in_lanes: bool
+    instances: isl.Map,
+    first: ThreadLeaf,
+    second: ThreadLeaf,
+    barriers: _Barriers,
+    *,
+    in_lanes: bool,
+    sides: Items[_Side] | None = None,
 ) -> Counterexample | None:
+    """A pair that no barrier orders; ``sides``: where the first one is the earlier or the later one, None for both."""
     dimensions, leaves = barriers.dimensions, (first, second)
     doubtful, decided = _doubtful(first, second, dimensions)
+    doubtful = doubtful if sides is None else _of_sides(doubtful, sides)
     if first.threads != second.threads and not _in_different_kernels(first, second):
         # Threads are told apart by their loops, and these are the same ones only where they are at the same levels.
         return Counterexample(Violation.RACE, pair_text(isl.UnionMap.from_map(instances)))
@@ -84,10 +109,10 @@ def _race(
     if not late:
         left = _apart(left, dimensions, leaves)
     for position in range(inside, max(doubtful) + 1 if decided else len(dimensions)):
-        sides = doubtful.get(position, ())
-        if sides and left.is_empty():
+        doubts = doubtful.get(position, ())
+        if doubts and left.is_empty():
             return None
-        for side in sides:
+        for side in doubts:
             found = first_earlier(left, position) if side is _Side.EARLIER else first_later(left, position)
             found = _apart(found, dimensions, leaves) if late else found
             if not found.is_empty():
@@ -187,6 +212,11 @@ def _doubtful(
         if order in (-1, 1):
             return doubtful, True
     return doubtful, False
+
+
+def _of_sides(doubtful: Mapping[int, list[_Side]], sides: Items[_Side]) -> Mapping[int, list[_Side]]:
+    kept = {position: [side for side in own if side in sides] for position, own in doubtful.items()}
+    return {position: own for position, own in kept.items() if own}
 
 
 def _in_different_kernels(first: ThreadLeaf, second: ThreadLeaf) -> bool:

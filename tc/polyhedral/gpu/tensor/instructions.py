@@ -27,6 +27,7 @@ from tc.polyhedral.gpu.tensor.nests import (
     loops_of,
     names_of,
 )
+from tc.polyhedral.gpu.tensor.overlapping import overlapping
 from tc.polyhedral.gpu.tensor.products import OPERANDS, factors_of, shape_of
 from tc.polyhedral.gpu.tensor.warp_tiles import GROUP, PAIR, QUADS
 from tc.polyhedral.ir.index_arithmetic import modulo, plus, quotient, times
@@ -65,7 +66,7 @@ def matrix_instructions(
     if not (shapes and buffers):
         return root
     if groups:
-        root = Finder(GroupInstructions(scop, shapes, buffers).instruction).visit(root, Around(3))
+        root = overlapping(Finder(GroupInstructions(scop, shapes, buffers).instruction).visit(root, Around(3)))
     return Finder(_WarpInstructions(scop, shapes, buffers).of_one).visit(root, Around(2))
 
 

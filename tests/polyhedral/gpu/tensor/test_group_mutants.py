@@ -32,7 +32,7 @@ from tc.polyhedral.ir.loops import (
 )
 from tests.mutants.judge import Given, Verdict, judge
 from tests.mutants.mistakes import Mistake
-from tests.polyhedral.gpu.tensor.products import LAYOUTS, operands
+from tests.polyhedral.gpu.tensor.products import LAYOUTS, operands, product
 from tests.turns import every, one_in
 
 Change: TypeAlias = "Callable[[GroupMma], GroupMma]"
@@ -214,8 +214,23 @@ def test_a_missing_fence_is_refused_and_seen() -> None:
     assert verdict == Verdict(refused=True, wrong=True)
 
 
-def judged(made: Mistake, layout: str = "AB'") -> Verdict:
-    a, b = operands(layout, "float16", 128, 128, 128)
+@pytest.mark.parametrize("steps", every(2, [64, 192]))
+def test_sums_that_are_read_before_products_have_ended_are_refused_and_seen(steps: int) -> None:
+    """Of one tile, behind which no barrier stands, and of several, where the barrier does not wait for instructions."""
+    wrong = mistake("not awaited", lambda node: replace(node, awaited=False), fenced=steps == 64)
+    assert judged(wrong, steps=steps) == Verdict(refused=True, wrong=True)
+
+
+def test_instructions_are_begun_before_copies_and_awaited_behind() -> None:
+    f, arrays = product("AB", "float16"), operands("AB", "float16", 64, 64, 256)
+    kernel = f.compile(*arrays, target="emulator", options=tc.GpuOptions(tc.ScheduleOptions(tile=(64, 64, 64))))
+    names = ("tc_begin_products", "tc_copy_later", "tc_end_products")
+    begun, copied, ended = (kernel.source.rindex(f" {name}(team") for name in names)
+    assert begun < copied < ended
+
+
+def judged(made: Mistake, layout: str = "AB'", steps: int = 128) -> Verdict:
+    a, b = operands(layout, "float16", 128, 128, steps)
     first, second, term = LAYOUTS[layout]
     text = f"def f(float16{first}, float16{second}) -> (C) {{ C(m,n) +=! {term} }}"
     options = tc.GpuOptions(tc.ScheduleOptions(tile=(128, 128, 64)), stages=2, shared_memory=64 << 10)
