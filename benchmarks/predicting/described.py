@@ -208,8 +208,9 @@ def _product_of_halves(call: Product, tiling: _Tiling) -> KernelCount:
 
 
 def _product_by_groups(call: Product, tiling: _Tiling) -> KernelCount:
-    """Groups of four warps multiply what instructions read from shared memory (``wgmma``), to which one thread has tiles
-    copied (TMA): no thread asks for lines.
+    """Groups of four warps multiply what instructions read from shared memory by themselves (``wgmma``).
+
+    One thread has tiles copied (TMA): no thread asks for lines.
     """
     count = _product_of_halves(call, tiling)
     (kind,) = count.kinds

@@ -22,9 +22,14 @@ PROGRAMS: Final[dict[str, LoopProgram]] = {
     "row_sums": row_sums(),
 }
 HALVES: Final = "def mm(float16(M,K) A, float16(N,K) B) -> (C) { C(m,n) +=! A(m,k) * B(n,k) }"
-KERNELS: Final = {**SHAPES, "half_matmul": (HALVES, ((32, 64), (64, 64)))}
+KERNELS: Final = {
+    **SHAPES,
+    "half_matmul": (HALVES, ((32, 64), (64, 64))),
+    "group_matmul": (HALVES, ((128, 256), (64, 256))),
+}
 # Eight shapes of programs on the languages of grids, and what other architectures make of one.
 SHARED: Final = GpuOptions(ScheduleOptions(tile=(4, 4, 2)), block=(2, 2), stages=2)
+GROUPED: Final = GpuOptions(ScheduleOptions(tile=(128, 64, 64)))
 GRIDS: Final[dict[str, tuple[str, GpuOptions, Target]]] = {
     **{
         f"{name}-{ending}": (name, GpuOptions(), target)
@@ -35,6 +40,7 @@ GRIDS: Final[dict[str, tuple[str, GpuOptions, Target]]] = {
     "shared_matmul-opencl.cl": ("matmul", SHARED, OpenClTarget()),
     "shared_matmul-emulator.c": ("matmul", SHARED, parse_target("emulator")),
     "half_matmul-sm_80.cu": ("half_matmul", GpuOptions(), CudaTarget("sm_80")),
+    "group_matmul-sm_90a.cu": ("group_matmul", GROUPED, CudaTarget("sm_90a")),
 }
 FILES: Final = frozenset(f"codegen/{name}" for name in (*(f"{name}.c" for name in PROGRAMS), *GRIDS))
 

@@ -13,11 +13,10 @@ from tc.codegen.index.masked_loads import interleaves_masked_loads
 from tc.codegen.printer.accumulators import AccumulatorPrinter
 from tc.codegen.printer.context import Context, Scope, one_after_another
 from tc.codegen.printer.copies import copying_call, filling_piece
-from tc.codegen.printer.group_matrices import group_instructions
 from tc.codegen.printer.lane_totals import lane_total
 from tc.codegen.printer.launches import launch, mapped_loop
 from tc.codegen.printer.loop_pragmas import loop_pragmas
-from tc.codegen.printer.matrices import matrix_instructions
+from tc.codegen.printer.matrices import group_instructions, matrix_instructions
 from tc.codegen.printer.printed import ELSE, Facts, Printed, line
 from tc.codegen.printer.range_bounds import range_bounds
 from tc.codegen.printer.registers import RegisterPrinter

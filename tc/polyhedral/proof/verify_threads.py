@@ -8,7 +8,7 @@ before the later one's.  For every thread runs the same barriers in the same ord
 threads run the same iterations, which is checked of the loops.
 
 What matrix instructions read, any lane of the warp may read: a barrier stands between that and every write, whichever
-thread has it.
+thread has it.  Where they are awaited at a barrier, one also stands before whatever else touches their sums.
 
 Arrays in lanes need no barrier: a thread that reads one does so while its owner takes part in the shuffle, and has come
 as far (``tc.polyhedral.proof.verify_lanes``).  It is enough that the two differ in nothing but the thread.
@@ -28,8 +28,9 @@ import islpy as isl
 from tc.language.isl.pieces import maps_of
 from tc.polyhedral.analysis.distances import distances_of, equal, first_earlier, first_later, times_at
 from tc.polyhedral.analysis.extents import later_in
-from tc.polyhedral.execution.execution import Concurrency, Execution, ThreadLeaf
+from tc.polyhedral.execution.execution import Concurrency, Execution, MatrixPlace, ThreadLeaf
 from tc.polyhedral.ir.counterexample import Counterexample, Violation, pair_text
+from tc.polyhedral.ir.loops import GroupMma
 from tc.polyhedral.ir.scop import Scop
 from tc.polyhedral.proof.conflicts import Meeting
 
@@ -54,21 +55,35 @@ def check_threads(scop: Scop, execution: Execution, meetings: Items[Meeting]) ->
                 found = _race(instances, first, second, barriers, in_lanes=meeting.in_lanes)
                 if found is not None:
                     return found
-    return None
+    return next(filter(None, (_touched_under_way(scop, place, execution) for place in execution.matrices)), None)
 
 
-def check_until_barrier(scop: Scop, execution: Execution, pairs: Items[isl.Map]) -> Counterexample | None:
-    """The first pair of instances whose second one comes behind the first one, and before any barrier in between.
+def _touched_under_way(scop: Scop, place: MatrixPlace, execution: Execution) -> Counterexample | None:
+    """What touches the sums of instructions that are under way, before the next barrier of the thread; None without.
 
-    The first ones are of matrix instructions, and under way until then.
+    Others of the same shape may add to the same sums, one behind the other (PTX ISA: ``wgmma.fence``).
     """
-    barriers, places = _Barriers(scop, execution), execution.places
-    for instances in pairs:
-        names = [str(instances.get_tuple_name(side)) for side in (isl.dim_type.in_, isl.dim_type.out)]
-        firsts = (leaf for leaf in places if leaf.statement == names[0] and leaf.by_warp)
-        seconds = [leaf for leaf in places if leaf.statement == names[1]]
+    if not isinstance(place.node, GroupMma) or place.node.awaited:
+        return None
+    statement = scop.statement(str(place.instances.get_tuple_name(isl.dim_type.out)))
+    alike = sum(
+        isinstance(other.node, GroupMma) and other.node.shape == place.node.shape
+        for other in execution.matrices
+        if other.instances.get_tuple_name(isl.dim_type.out) == statement.name
+    )
+    places = execution.places
+    firsts = [leaf for leaf in places if leaf.statement == statement.name]
+    if alike < len(firsts):
+        return Counterexample(Violation.UNFENCED, statement.name)
+    barriers, buffer = _Barriers(scop, execution), statement.body.target
+    own = next(access for access in statement.promoted if access.buffer == buffer)
+    for other, access in ((s, a) for s in scop.statements if s is not statement for a in s.promoted):
+        if access.buffer != buffer:
+            continue
+        pairs = own.place.apply_range(access.place.reverse())
+        seconds = (leaf for leaf in places if leaf.statement == other.name)
         for first, second in product(firsts, seconds):
-            found = _race(instances, first, second, barriers, in_lanes=False, sides=(_Side.EARLIER,))
+            found = _race(pairs, first, second, barriers, in_lanes=False, sides=(_Side.EARLIER,))
             if found is not None:
                 return found
     return None

@@ -77,7 +77,7 @@ typedef struct tc_given {
 // read, which must stay the same until then.
 typedef struct tc_products {
   float sums[128], *upper, *lower;
-  int columns, begun, wrong;
+  int columns, begun, committed, wrong;
   int64_t count;
   struct {
     uint64_t left, right, read;

@@ -13,12 +13,12 @@ import numpy as np
 from tc.base.frozen import frozen
 from tc.language.program.specialization import Layout
 from tc.polyhedral.execution.thread_registers import ThreadRegisters
-from tc.polyhedral.analysis.narrow_stores import narrow_store
 from tc.polyhedral.gpu.cost.accesses import Access, price
 from tc.polyhedral.gpu.cost.changes import Changes, changes
 from tc.polyhedral.gpu.cost.lane_values import Array, value_of
 from tc.polyhedral.gpu.cost.matrix import group_products, matrix_products
 from tc.polyhedral.gpu.cost.operations import operations
+from tc.polyhedral.gpu.cost.packed_stores import stores_at_once
 from tc.polyhedral.gpu.cost.sample_loops import Signature, total
 from tc.polyhedral.gpu.cost.scope import Around, Scope
 from tc.polyhedral.gpu.cost.tally import NOTHING, Tally, tally
@@ -161,7 +161,7 @@ class BlockCounter:
             return NOTHING, ()
         scope = scope.begun(loop.iterator, variables(loop.lower))
         own = {total.statement for total in _in_floats(loop)}
-        stored = narrow_store(loop, self.bodies, self.layouts) is not None
+        stored = stores_at_once(loop, self.bodies, self.layouts)
         scope = replace(scope, pieces=_is_of_pieces(loop), stored=stored, totals=scope.totals | own)
         copies = copies_of(loop, trips, scope.values, scope.active.size)
         numbers = scope.numbers(copies) if copies > 1 else np.int64(0)

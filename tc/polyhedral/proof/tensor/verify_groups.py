@@ -11,8 +11,8 @@ Other lanes and other warps read what an instance reads, so that a barrier stand
 whichever thread has it (``tc.polyhedral.proof.verify_threads``).  As these reads pass by what orders other accesses,
 every barrier has a fence before it.
 
-Instructions have ended when the node has, or at the next barrier, before which nothing else touches their sums: what
-they read is behind that barrier from every write, as above.
+Instructions have ended when the node has, or at the next barrier, before which nothing else touches their sums, as is
+shown there, too: what they read is behind that barrier from every write.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ from tc.polyhedral.ir.scop import Scop
 from tc.polyhedral.ir.swizzle import SWIZZLED_ROW, SWIZZLED_ROWS
 from tc.polyhedral.proof.tensor.matrix_fragments import GroupFragments, group_fragments_of
 from tc.polyhedral.proof.tensor.nest_check import GROUP, QUADS, NestCheck, counted, read_of
-from tc.polyhedral.proof.verify_threads import check_until_barrier
 
 # Warps of a group.
 _WARPS: Final = 4
@@ -47,32 +46,7 @@ def find_in_group(scop: Scop, place: MatrixPlace, node: GroupMma, execution: Exe
     for other in execution.nodes:
         if isinstance(other, Barrier) and not other.fenced:
             return Counterexample(Violation.UNFENCED, other.statement)
-    found = _Check(scop, place, node, execution.locals or (), (node.chunks, node.steps)).find()
-    return found if found is not None or node.awaited else _touched_meanwhile(scop, place, node, execution)
-
-
-def _touched_meanwhile(scop: Scop, place: MatrixPlace, node: GroupMma, execution: Execution) -> Counterexample | None:
-    """What touches sums behind instructions that are under way, and before the next barrier; None without.
-
-    Others of the same shape may add to the same sums, one behind the other (PTX ISA: ``wgmma.fence``).
-    """
-    statement = scop.statement(str(place.instances.get_tuple_name(isl.dim_type.out)))
-    alike = sum(
-        isinstance(other.node, GroupMma) and other.node.shape == node.shape
-        for other in execution.matrices
-        if other.instances.get_tuple_name(isl.dim_type.out) == statement.name
-    )
-    if alike < sum(leaf.statement == statement.name for leaf in execution.places):
-        return Counterexample(Violation.UNFENCED, statement.name)
-    buffer = statement.body.target
-    (own,) = (access for access in statement.promoted if access.buffer == buffer)
-    pairs = [
-        own.place.apply_range(access.place.reverse())
-        for other in scop.statements
-        for access in other.promoted
-        if access.buffer == buffer and other.name != statement.name
-    ]
-    return check_until_barrier(scop, execution, pairs)
+    return _Check(scop, place, node, execution.locals or (), (node.chunks, node.steps)).find()
 
 
 class _Check(NestCheck[GroupMma]):
