@@ -20,7 +20,7 @@ from tc.polyhedral.analysis.reads import program_names, touches
 from tc.polyhedral.gpu.promotion.distribute_copies import distributed
 from tc.polyhedral.gpu.promotion.linearize_copies import linearize_copies
 from tc.polyhedral.gpu.promotion.promote_to_lanes import has_warps_along_x, promote_to_lanes
-from tc.polyhedral.gpu.promotion.read_again import held
+from tc.polyhedral.gpu.promotion.read_again import room
 from tc.polyhedral.ir.loops import Buffer, LoopKind, Sharing
 from tc.polyhedral.ir.scop import Scop
 from tc.polyhedral.ir.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence
@@ -50,7 +50,7 @@ class Memory:
 
     def kept(self, threads: int) -> int:
         """Elements of one temporary that each of so many threads of a block keeps."""
-        return min(self.private, held(threads, self.registers) // threads) if self.registers else self.private
+        return min(self.private, room(threads, self.registers)) if self.registers else self.private
 
 
 def promote_temporaries(tree: ScheduleTree, scop: Scop, memory: Memory) -> tuple[ScheduleTree, Scop]:

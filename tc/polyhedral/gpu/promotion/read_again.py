@@ -36,7 +36,12 @@ def read_again(scop: Scop, sequence: Sequence, domain: isl.UnionSet) -> Iterator
 
 def held(threads: int, registers: int) -> int:
     """How many elements of a row the threads of a block keep in registers, of which a multiprocessor has so many."""
-    return threads * min(MOST_UNROLLED, registers // threads - _OTHERS)
+    return threads * min(MOST_UNROLLED, room(threads, registers))
+
+
+def room(threads: int, registers: int) -> int:
+    """How many elements each of so many threads has registers for."""
+    return registers // threads - _OTHERS
 
 
 def row_of(scop: Scop, tensor: str, domain: isl.UnionSet, prefix: Items[Member]) -> Footprint | None:
