@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from typing import Final
 
 from tc.codegen.index.indices import index_fragment, require_fit
@@ -20,6 +20,7 @@ class LaunchOffsets:
         self._coordinates: Final = coordinates
         self._dialect: Final = dialect
         self._names: Final[dict[Fragment, str]] = {}
+        self._copying: Final[set[str]] = set()
 
     def text(self, form: LinearForm, texts: Mapping[str, Fragment], ranges: Ranges) -> Fragment | None:
         """An offset in a loop, in terms of a name; None where it has no sum to share, or none that moves yet.
@@ -41,9 +42,13 @@ class LaunchOffsets:
         require_fit(moving, {**ranges, name: range_of(sum, own)}, self._dialect)
         return index_fragment(moving, {**texts, name: named(name)}, self._dialect)
 
-    def computed(self) -> Iterator[tuple[str, Fragment]]:
-        """The names so far, and what each is."""
-        return ((name, sum) for sum, name in self._names.items())
+    def copies_with(self, mentioned: Set[str]) -> None:
+        """Some names are offsets of what is copied for each tile: compilers, left alone, add these up every time."""
+        self._copying.update(mentioned)
+
+    def computed(self) -> Iterator[tuple[str, Fragment, bool]]:
+        """The names so far, what each is, and whether copies for tiles mention it."""
+        return ((name, sum, name in self._copying) for sum, name in self._names.items())
 
     def _is_fixed(self, term: IndexExpression, texts: Mapping[str, Fragment]) -> bool:
         return all(texts[name].text in self._coordinates for name in variables(term))

@@ -17,6 +17,7 @@ from tc.codegen.printer.context import Context, Scope, TreePrinter
 from tc.codegen.printer.launch import AXES, Launch, launch_of
 from tc.codegen.printer.printed import ALIGNED, ELSE, Facts, Printed, line, together
 from tc.codegen.printer.routines import SCRATCH, TEAM, Parameter, finished, passed, routine, structure, used
+from tc.codegen.printer.storage import kept_variable
 from tc.codegen.text.dialect import Dialect, GridWords
 from tc.codegen.text.fragment import NO_NAMES, Fragment, call, filled, infix, named
 from tc.codegen.text.lines import braced
@@ -61,7 +62,12 @@ def launch(printer: TreePrinter, tree: LoopTree, scope: Scope) -> Printed:
     order = _order(context, tree, launched)
     fixed = LaunchOffsets({c.variable: Range(0, c.extent - 1) for c in launched.coordinates}, context.dialect)
     body = finished(printer.tree(tree, replace(scope, launch=launched, fixed=fixed)), context.dialect)
-    offsets = (line("const {} {} = {};", context.dialect.index, named(name), sum) for name, sum in fixed.computed())
+    offsets = (
+        kept_variable(context.dialect, name, sum)
+        if copied
+        else line("const {} {} = {};", context.dialect.index, named(name), sum)
+        for name, sum, copied in fixed.computed()
+    )
     shared, body = together(_shared(context, launched)), together((*offsets, body))
     if context.dialect.grids is None:
         body = shared + body

@@ -14,6 +14,7 @@ from tc.codegen.printer.context import Context, Scope
 from tc.codegen.printer.expressions import Site
 from tc.codegen.printer.printed import Facts, Printed, line, together
 from tc.codegen.printer.routines import SCRATCH, Parameter
+from tc.codegen.text.dialect import Dialect
 from tc.codegen.text.fragment import Fragment, element, filled, infix, named
 from tc.language.program.program import Expression
 from tc.polyhedral.analysis.offsets import LinearForm
@@ -80,22 +81,33 @@ def declared(context: Context, kept: KeptOffsets, scope: Scope) -> Printed:
 
 def _declared(context: Context, kept: KeptOffsets, scope: Scope) -> Iterator[Printed]:
     dialect = context.dialect
-    index, letter = dialect.index, "r" if dialect.narrow else "l"
+    index = dialect.index
     assert dialect.kept is not None
     for name, value, loop in kept.computed():
         if loop is None:
-            yield line("{} {} = {};", index, named(name), context.index(value, scope)).declaring(named(name))
-            yield line(dialect.kept, value=named(name), letter=letter)
+            yield kept_variable(dialect, name, context.index(value, scope))
             continue
         assert isinstance(loop.upper, IndexLiteral)
         inside, count = scope.inside(loop), loop.upper.value + 1
         iterator = inside.variables[loop.iterator]
         place = element(name, iterator)
         computed = line("{} = {};", place, context.index(value, inside))
-        computed += line(dialect.kept, value=place, letter=letter)
+        computed += line(dialect.kept, value=place, letter=_letter(dialect))
         yield line("{} {}[{}];", index, named(name), count).declaring(named(name))
         header = filled("for ({0} {1} = 0; {1} < {2}; {1} += 1)", index, iterator, count)
         yield computed.braced(header).between([dialect.unroll.format(count=count)] if dialect.unroll else [])
+
+
+def kept_variable(dialect: Dialect, name: str, value: Fragment) -> Printed:
+    """A variable that stays in a register, whatever it was computed from."""
+    assert dialect.kept is not None
+    declared = line("{} {} = {};", dialect.index, named(name), value).declaring(named(name))
+    return declared + line(dialect.kept, value=named(name), letter=_letter(dialect))
+
+
+def _letter(dialect: Dialect) -> str:
+    """Of an index, as inline assembly calls it."""
+    return "r" if dialect.narrow else "l"
 
 
 def copied_element(
@@ -109,7 +121,10 @@ def copied_element(
     )
     found = None if form is None or scope.kept is None else scope.kept.split(form, scope.copying)
     if found is None:
-        return context.expressions.location(tensor, subscripts, site)
+        location = context.expressions.location(tensor, subscripts, site)
+        if scope.kept is not None and scope.fixed is not None:
+            scope.fixed.copies_with(location.names)
+        return location
     name = named(found.name)
     offset = name if found.loop is None else element(found.name, scope.variables[found.loop.iterator])
     if found.left != LinearForm():

@@ -34,9 +34,10 @@ def test_accesses_that_move_alike_share_a_name() -> None:
     assert text(LinearForm(48, {BLOCK: 512, THREAD: 1, STEP: 64}), own) == "offset0 + 64 * c2 + 48"
     assert text(LinearForm(-3, {BLOCK: 512, THREAD: 1, STEP: -16}), own) == "offset0 - 16 * c2 - 3"
     assert text(LinearForm(0, {BLOCK: 512, quotient: 8, STEP: 1}), own) == "offset1 + c2"
-    assert [(name, sum.text) for name, sum in own.computed()] == [
-        ("offset0", "512 * block_x + thread_x"),
-        ("offset1", "512 * block_x + 8 * (thread_x / 4)"),
+    own.copies_with({"t_x", "offset1"})
+    assert [(name, sum.text, copied) for name, sum, copied in own.computed()] == [
+        ("offset0", "512 * block_x + thread_x", False),
+        ("offset1", "512 * block_x + 8 * (thread_x / 4)", True),
     ]
 
 

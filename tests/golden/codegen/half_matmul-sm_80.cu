@@ -90,9 +90,12 @@ template <bool aligned> static __forceinline__ void tc_kernel_0_run(
     int thread_z,
     int thread_y,
     int thread_x) {
-  const int offset0 = 640 * thread_z + 40 * thread_y + 8 * thread_x;
-  const int offset1 = 1024 * thread_z + 64 * thread_y + 8 * thread_x;
-  const int offset2 = 2048 * block_x + 1024 * thread_z + 64 * thread_y + 8 * thread_x;
+  int offset0 = 640 * thread_z + 40 * thread_y + 8 * thread_x;
+  asm("" : "+r"(offset0));
+  int offset1 = 1024 * thread_z + 64 * thread_y + 8 * thread_x;
+  asm("" : "+r"(offset1));
+  int offset2 = 2048 * block_x + 1024 * thread_z + 64 * thread_y + 8 * thread_x;
+  asm("" : "+r"(offset2));
   const int offset3 = 64 * thread_y + 32 * block_x + 8 * thread_z + 2 * thread_x;
   float t_private0_sum0[8];
   #pragma unroll 2

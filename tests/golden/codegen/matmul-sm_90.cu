@@ -35,7 +35,8 @@ extern "C" __global__ __launch_bounds__(14, 1) void tc_kernel_0(
   const int thread_x = threadIdx.x;
   __shared__ __align__(64) float t_shared1_A[50];
   __shared__ __align__(64) float t_shared2_B[56];
-  const int offset0 = 8 * block_y + 4 * thread_x;
+  int offset0 = 8 * block_y + 4 * thread_x;
+  asm("" : "+r"(offset0));
   float t_private0_C;
   if (2 * block_y + thread_y <= 4) {
     // S0_init

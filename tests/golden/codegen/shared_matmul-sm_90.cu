@@ -54,10 +54,14 @@ template <bool aligned> static __forceinline__ void tc_kernel_0_run(
     int block_x,
     int thread_y,
     int thread_x) {
-  const int offset0 = 2 * thread_y + thread_x;
-  const int offset1 = 4 * block_x + 2 * thread_y + thread_x;
-  const int offset2 = 4 * thread_y + 2 * thread_x;
-  const int offset3 = 16 * block_y + 8 * thread_y + 4 * thread_x;
+  int offset0 = 2 * thread_y + thread_x;
+  asm("" : "+r"(offset0));
+  int offset1 = 4 * block_x + 2 * thread_y + thread_x;
+  asm("" : "+r"(offset1));
+  int offset2 = 4 * thread_y + 2 * thread_x;
+  asm("" : "+r"(offset2));
+  int offset3 = 16 * block_y + 8 * thread_y + 4 * thread_x;
+  asm("" : "+r"(offset3));
   const int offset4 = 28 * block_y + 7 * thread_y + 4 * block_x + thread_x;
   float t_private0_C[4];
   #pragma unroll 2

@@ -34,8 +34,10 @@ extern "C" __global__ __launch_bounds__(15, 1) void tc_kernel_0(
   const int thread_x = threadIdx.x;
   __shared__ __align__(64) float t_shared1_A[54];
   __shared__ __align__(64) float t_shared2_B[52];
-  const int offset0 = 3 * thread_y + thread_x;
-  const int offset1 = 12 * thread_y + 4 * thread_x;
+  int offset0 = 3 * thread_y + thread_x;
+  asm("" : "+r"(offset0));
+  int offset1 = 12 * thread_y + 4 * thread_x;
+  asm("" : "+r"(offset1));
   float t_private0_C;
   // S0_init
   t_private0_C = 0.0f;
