@@ -113,8 +113,10 @@ template <bool aligned> static __forceinline__ void tc_kernel_0_run(
     int thread_z,
     int thread_y,
     int thread_x) {
-  const int offset0 = 256 * thread_z + 32 * thread_y + 8 * thread_x;
-  const int offset1 = 1024 * thread_z + 256 * (thread_y / 2) + 32 * (thread_y & 1) + 8 * thread_x;
+  int offset0 = 256 * thread_z + 32 * thread_y + 8 * thread_x;
+  asm("" : "+r"(offset0));
+  int offset1 = 1024 * thread_z + 256 * (thread_y / 2) + 32 * (thread_y & 1) + 8 * thread_x;
+  asm("" : "+r"(offset1));
   const int offset2 = 1024 * thread_z + 64 * thread_y + 2 * thread_x;
   float t_private0_sum0[32];
   #pragma unroll 2
@@ -168,7 +170,7 @@ template <bool aligned> static __forceinline__ void tc_kernel_0_run(
           // S0_round
           t_C_piece[c2] = tc_float16_from_float32(t_private0_sum0[16 * c0 + 2 * c1 + c2]);
         }
-        tc_store_piece<aligned, 4>(&t_C[offset2 + 512 * c0 + 8 * c1], t_C_piece);
+        tc_store_piece<aligned, 4>(&t_C[offset2 + 512 * c0 + 8 * c1], &t_C_piece[0]);
       }
     }
   }

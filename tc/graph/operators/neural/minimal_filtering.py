@@ -21,7 +21,6 @@ from tc.graph.ir.constants import Contents
 from tc.graph.ir.values import Value
 from tc.graph.operators.neural.windows import offset
 from tc.graph.operators.texts import definition
-from tc.runtime.frameworks.numpy_arrays import numpy_dtype
 
 # Where polynomials are evaluated; the last point is at infinity.  Small ones keep the transforms exact in binary.
 _POINTS: Final = tuple(map(Fraction, ("0", "1", "-1", "2", "-2", "1/2", "-1/2")))
@@ -112,7 +111,7 @@ class Filtering:
 
     def build(self, builder: Builder, x: Value, weights: Contents, bias: Value | None) -> Value:
         """The convolution with these weights, of the type of the image, and a bias (F) if there is one."""
-        found, type = transforms(self.m, self.weights[2]), numpy_dtype(x.type)
+        found, type = transforms(self.m, self.weights[2]), np.dtype(x.type.value)
         filters, channels, _, columns = self.weights
         flat = self.padded[1] == 1
 
