@@ -18,7 +18,8 @@ from tc.language.program.program import Call, Expression, iterators_in
 from tc.language.program.specialization import Layout
 from tc.polyhedral.analysis.reads import value_reads
 from tc.polyhedral.analysis.strides import greatest_stride
-from tc.polyhedral.cpu.tile_cost import TileCosts, tile_costs
+from tc.polyhedral.cpu.tile_cost import TileCosts
+from tc.polyhedral.cpu.tile_facts import tile_costs
 from tc.polyhedral.ir.dotted import word_of, words_in
 from tc.polyhedral.ir.scop import ScopStatement
 from tc.targets.machine import VectorUnit

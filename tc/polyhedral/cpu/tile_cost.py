@@ -11,18 +11,10 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-import islpy as isl
-
 from tc.base.frozen import frozen
-from tc.language.program.specialization import Layout
-from tc.polyhedral.analysis.pack import can_pack, worth_packing
-from tc.polyhedral.analysis.reads import ranging_iterators, value_reads
-from tc.polyhedral.analysis.strides import greatest_stride
-from tc.polyhedral.cpu.borders import Conditions, conditions_of
-from tc.polyhedral.cpu.windows import in_windows, skipping, window_lines
+from tc.polyhedral.cpu.borders import Conditions
+from tc.polyhedral.cpu.windows import window_lines
 from tc.polyhedral.ir.loops import LINE_BYTES, MOST_ROWS_AT_BORDERS
-from tc.polyhedral.ir.scop import ScopStatement
-from tc.targets.machine import VectorUnit
 
 # Cycles, roughly: what matters is how they compare.
 _BROADCAST: Final = 0.15  # one element for all lanes, beside the multiply-adds that hide most of it
@@ -171,7 +163,7 @@ class TileCosts:
         panels = self._in_panels(lanes)
         vectors = len(vector_widths(lanes, self.width))
         rows = math.prod(size for name, size in sizes.items() if name != lane)
-        spare = _SLIDING if self._slides(sizes, lane) or self._copied(lane, sizes) is not None else 2
+        spare = _SLIDING if self._slides(sizes, lane) or self._copied(lane, sizes) else 2
         if rows * vectors + vectors + spare > self.registers:
             return None
         reads = [self._read(position, lane, sizes) for position in positions]
@@ -196,29 +188,36 @@ class TileCosts:
         """The part of the steps in which some point of a tile is in the iteration domain, weighted by what such steps
         cost on average, against those of tiles that no border cuts.
         """
-        rows = {name: size for name, size in sizes.items() if size > 1}
-        copied = self._copied(lane, sizes)
-        if copied is not None:
-            del rows[copied]
+        rows = {name: size for name, size in sizes.items() if size > 1 and name not in self._copied(lane, sizes)}
         filled = self.conditions.density / math.prod(self.conditions.parts.get(name, 1.0) for name in rows)
         cut = {name: self.conditions.cut(name, size, self.extents[name]) for name, size in rows.items()}
         most = (_CUT_BOTH if sum(map(bool, cut.values())) > 1 else _CUT_LANES) if cut.get(lane) else _CUT_ROWS
         return filled * (most - (most - 1) * math.prod(1 - part for part in cut.values()))
 
-    def _copied(self, lane: str, sizes: Mapping[str, int]) -> str | None:
-        """The iterator of rows whose conditions are settled by copies of the tiles at borders, and of their steps
-        (``tc.polyhedral.separate.unroll_borders``); None where that is not known.
+    def _copied(self, lane: str, sizes: Mapping[str, int]) -> frozenset[str]:
+        """The iterators of rows whose conditions are settled by copies of the tiles at borders, and of their steps
+        (``tc.polyhedral.separate.unroll_borders``); none where that is not known.
         """
-        rows = {name: size for name, size in sizes.items() if size > 1}
-        bordered = [name for name in rows if name in self.conditions.parts]
-        if len(bordered) != 1 or bordered == [lane]:
-            return None
-        (name,) = bordered
-        if not self.conditions.together[name] - {name} <= set(self.reduced):
-            return None
-        copies = self.conditions.copies(name, rows[name], self.extents[name])
-        count = math.prod(size for own, size in rows.items() if own != lane)
-        return None if copies is None or copies * count > MOST_ROWS_AT_BORDERS else name
+        rows = {name: size for name, size in sizes.items() if size > 1 and name != lane}
+        found = frozenset(name for name, size in sizes.items() if size > 1 and name in self.conditions.parts)
+        together = frozenset[str]().union(*(self.conditions.together[name] for name in found))
+        steps = together - found
+        if (
+            not found
+            or lane in found
+            or not steps <= set(self.reduced)
+            or not found <= self.conditions.together[min(found)]
+        ):
+            return frozenset()
+        if len(found) == 1:
+            (name,) = found
+            copies = self.conditions.copies(name, rows[name], self.extents[name])
+        else:
+            pieces = (-(-self.extents[name] // rows[name]) for name in found)
+            copies = math.prod(pieces) * math.prod(self.extents[name] for name in steps)
+        return (
+            found if copies is not None and copies * math.prod(rows.values()) <= MOST_ROWS_AT_BORDERS else frozenset()
+        )
 
     def _step(self, lane: str, sizes: Mapping[str, int], reads: list[_Read]) -> float:
         """Cycles of a step of the reduction."""
@@ -233,8 +232,8 @@ class TileCosts:
             fetched = streamed + self._fetched(lane, sizes)
         waiting = pressed + fetched + sum(read.cycles for read in reads)
         waiting += _REFETCHED * self._refetched(lane, sizes)
-        copied = self._copied(lane, sizes)
-        loops = copied is None or self.reduced[-1] not in self.conditions.together[copied]
+        together = (self.conditions.together[name] for name in self._copied(lane, sizes))
+        loops = not any(self.reduced[-1] in own for own in together)
         return max(arithmetic, _LATENCY, _LINE * self._lines(lane, sizes)) + _STEP * loops + waiting
 
     def _lines(self, lane: str, sizes: Mapping[str, int]) -> float:
@@ -313,13 +312,13 @@ class TileCosts:
     def _stored_across(self, lane: str, sizes: Mapping[str, int]) -> float:
         """Cycles for the results of a tile whose lanes lie across memory, turned in squares of four and more."""
         rows = math.prod(size for name, size in sizes.items() if name != lane)
-        beside = max((size for name, size in sizes.items() if self.target_strides[name] == 1), default=1)
+        beside = self.beside(sizes)
         parts = _PART * rows / beside if beside > 4 and beside % 4 else 0.0
         return sizes[lane] * (rows * self._scattered(lane, sizes) + parts)
 
     def _scattered(self, lane: str, sizes: Mapping[str, int]) -> float:
         """Cycles for one result, where the lanes of a tile lie across memory."""
-        beside = max((size for name, size in sizes.items() if self.target_strides[name] == 1), default=1)
+        beside = self.beside(sizes)
         apart = abs(self.target_strides[lane]) * self.itemsize
         if beside < 4:
             return _SCATTER
@@ -377,8 +376,17 @@ class TileCosts:
         return cycles if lines * LINE_BYTES * piece >= FIRST_CACHE else 0.0
 
     def beside(self, sizes: Mapping[str, int]) -> int:
-        """Rows side by side in memory; of equal tiles, one with fewer of them asks for more of it at a time."""
-        return math.prod(size for name, size in sizes.items() if self.target_strides[name] == 1)
+        """Rows side by side in memory; of equal tiles, one with fewer of them asks for more of it at a time.
+
+        Loops that lie end to end are one, as those over the elements of a window that slides by its own width.
+        """
+        count = 1
+        for name, size in sorted(sizes.items(), key=lambda own: abs(self.target_strides[own[0]])):
+            if self.target_strides[name] == count:
+                count *= size
+                if size < self.extents[name]:
+                    break
+        return count
 
     def _slides(self, sizes: Mapping[str, int], lane: str) -> bool:
         """Whether the next step of the reduction reads what another row reads in this one, as windows do."""
@@ -410,53 +418,3 @@ def vector_widths(lanes: int, width: int) -> tuple[tuple[int, int], ...]:
     full, rest = divmod(lanes, width)
     last = ((1 << (rest - 1).bit_length(), rest),) if rest else ()
     return (*((width, width) for _ in range(full)), *last)
-
-
-def tile_costs(
-    statement: ScopStatement,
-    layouts: Mapping[str, Layout],
-    unit: VectorUnit,
-    *,
-    packs: bool,
-    chunks: Mapping[str, int],
-    written: frozenset[str],
-    shared: bool = False,
-    across: Mapping[str, int] | None = None,
-) -> TileCosts:
-    """The costs of tiles of a statement.
-
-    ``packs``: operands across the lanes may be packed, but for tensors that are ``written``.  ``chunks``: extents of
-    the chunks that cores have of a loop.  ``shared``: statements that write other tensors run in the same loops;
-    ``across``: how many accesses of others lie across memory, by iterator.
-    """
-    body, domain = statement.body, statement.domain
-    names = body.iterators[: domain.dim(isl.dim_type.set)]
-    least = {name: int(domain.dim_min_val(n).to_python()) for n, name in enumerate(names)}
-    whole = {name: int(domain.dim_max_val(n).to_python()) - least[name] + 1 for n, name in enumerate(names)}
-    extents = {name: chunks.get(name, extent) for name, extent in whole.items()}
-    target, reads = layouts[body.target], value_reads(body)
-    steps = {name: greatest_stride(body.subscripts, target, name) or 0 for name in names}
-    reduced = tuple(name for name in names[body.begun :] if steps[name] == 0)
-    # Rows of a tile that have different ranges would run all of them together.
-    ranging = ranging_iterators(body)
-    return TileCosts(
-        itemsize=target.type.itemsize,
-        width=unit.bytes // target.type.itemsize,
-        registers=unit.registers,
-        extents=extents,
-        target_strides=steps,
-        read_strides=tuple({n: greatest_stride(r.subscripts, layouts[r.tensor], n) for n in names} for r in reads),
-        copied={name: worth_packing(statement, layouts, name) if packs else () for name in names},
-        packable=tuple(
-            packs and can_pack(statement, position) and read.tensor not in written
-            for position, read in enumerate(reads)
-        ),
-        windows=tuple(in_windows(read, frozenset(reduced)) for read in reads),
-        independent=tuple(name for name in names if steps[name] != 0 and least[name] == 0 and name not in ranging),
-        reduced=reduced,
-        shared=shared,
-        conditions=conditions_of(domain, names),
-        across=across or {},
-        gaps=tuple(frozenset(skipping(read.subscripts)) for read in reads),
-        spread=frozenset(skipping(body.subscripts)),
-    )

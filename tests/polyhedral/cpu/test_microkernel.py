@@ -13,7 +13,8 @@ import pytest
 from tc.language.isl.session import isl_context
 from tc.language.program.program import Read, iterators_in, walk
 from tc.polyhedral.cpu.microkernel import MicroKernel, Surroundings, choose_microkernel
-from tc.polyhedral.cpu.tile_cost import tile_costs, vector_widths
+from tc.polyhedral.cpu.tile_cost import vector_widths
+from tc.polyhedral.cpu.tile_facts import tile_costs
 from tc.polyhedral.ir.scop import Scop, ScopStatement, build_scop, layouts_of
 from tc.targets.machine import VectorUnit
 from tests.polyhedral.support import MATMUL, TRANSPOSED, specialized
@@ -271,10 +272,25 @@ def test_lanes_with_conditions_read_along_memory() -> None:
         assert strided is None or strided.lane != "w"
 
 
-def test_phases_are_not_in_one_tile() -> None:
-    found = chosen(PHASES, ((2, 24, 16, 16), (24, 40, 4, 4)), UNITS[0])
+@pytest.mark.parametrize("unit", UNITS)
+def test_phases_that_lie_side_by_side_are_in_one_tile(unit: VectorUnit) -> None:
+    """Of ``O(n,f,2*u+r,2*v+s)``, rows of ``v`` with both ``s`` are a run of memory; those of ``u`` lie apart."""
+    found = chosen(PHASES, ((2, 24, 16, 16), (24, 40, 4, 4)), unit)
     assert found is not None
-    assert all(found.sizes.get(name, 1) == 1 for name in ("r", "s"))
+    assert found.lane == "f"
+    assert found.sizes["s"] == 2
+    assert found.sizes["v"] >= 4
+    assert found.sizes.get("r", 1) == 1
+
+
+def test_loops_that_lie_end_to_end_are_counted_as_one() -> None:
+    text = "def up(float(N,C,H,W) X, float(C,F,2,2) K) -> (O) { O(n,f,2*h+i,2*w+j) +=! X(n,c,h,w) * K(c,f,i,j) }"
+    with isl_context() as context:
+        scop = build_scop(specialized(text, ((2, 8, 16, 16), (8, 32, 2, 2))), context)
+        costs = tile_costs(reduction(scop), layouts_of(scop), UNITS[0], packs=True, chunks={}, written=frozenset())
+    assert costs.beside({"f": 16, "w": 8, "j": 2}) == 16
+    assert costs.beside({"f": 16, "w": 8}) == 1
+    assert costs.beside({"f": 16, "w": 16, "j": 2, "h": 2}) == 32, "the elements between the rows are not in the tile"
 
 
 def test_vectors_of_one_lane_make_no_tile() -> None:
