@@ -18,7 +18,6 @@ from tc.graph.ir.views import Reshape
 from tc.graph.operators.neural.convolution import Convolved
 from tc.graph.rewrite.pattern import Any, Constant, Formula, Match
 from tc.graph.rewrite.rule import Rule
-from tc.runtime.frameworks.numpy_arrays import numpy_dtype
 
 X: Final = Any("x")
 FACTOR: Final = Constant("factor")
@@ -90,7 +89,7 @@ def _into_weights(builder: Builder, match: Match) -> Value | None:
         bias = np.zeros(()) if found.bias is None else found.bias()
         held = np.broadcast_to(bias, each).astype(np.float64) * (factor().reshape(each) if scales else 1)
         added = np.broadcast_to(addend(), math.prod(each)).reshape(each)
-        return np.asarray(held + added, numpy_dtype(type))
+        return np.asarray(held + added, found.weights().dtype)
 
     operands = [
         match.net.value(found.call.operands[0]),
