@@ -14,9 +14,11 @@ import numpy as np
 
 import tc
 from tc.base.dots import MatrixShape
+from tc.polyhedral.generate.spread_totals import spread_totals
 from tc.polyhedral.gpu.tensor.instructions import matrix_instructions
-from tc.polyhedral.ir.loops import LoopTree
+from tc.polyhedral.ir.loops import Barrier, LoopTree, leaves
 from tc.polyhedral.ir.scop import Scop
+from tc.polyhedral.proof.printed.verify_spread import find_wrong_spread
 from tests.mutants.judge import Given, Verdict, judge, mistakes
 from tests.mutants.matrix_changes import Changed, changes, places, with_change
 from tests.mutants.mistakes import Mistake
@@ -116,14 +118,14 @@ KERNELS = {
         "O",
         "float16(N,H,W,C) I, float16(F,KH,KW,C) W",
         "O(n,h,w,f) +=! I(n,h+kh,w+kw,c) * W(f,kh,kw,c)",
-        ((2, 4, 20, 16), (18, 3, 3, 16)),
+        ((1, 2, 65, 16), (32, 1, 2, 16)),
         tc.GpuOptions(),
     ),
     "grouped convolution": MatrixKernel(
         "O",
         "float16(N,G,C,H,W) I, float16(G,F,C,KH,KW) W",
         "O(n,g,f,h,w) +=! I(n,g,c,h+kh,w+kw) * W(g,f,c,kh,kw)",
-        ((1, 2, 17, 5, 37), (2, 27, 17, 2, 3)),
+        ((1, 2, 17, 1, 33), (2, 64, 17, 1, 2)),
         tc.GpuOptions(),
     ),
     "scores": MatrixKernel(
@@ -171,10 +173,30 @@ def mutants(kernel: str) -> tuple[Mutant, ...]:
 
     with patch("tc.polyhedral.passes.matrix_instructions", looked_at):
         others = mistakes(own.text, "f", own.given, own.options)
+    printed = _printed_barriers(own)
     return (
         *(Mutant(kernel, _made(change), change.equivalent) for change in found),
-        *(Mutant(kernel, mistake) for mistake in (*others, *shared)),
+        *(Mutant(kernel, own, None if _matters(own, printed) else _UNPRINTED) for own in (*others, *shared)),
     )
+
+
+_UNPRINTED = "every thread computes for itself what the barrier separates, and it is not printed"
+
+
+def _printed_barriers(kernel: MatrixKernel) -> frozenset[str]:
+    """Those that are left where all threads compute what one of them would have computed for them."""
+    arguments = kernel.given.inputs.values()
+    made = tc.define(kernel.text).single().compile(*arguments, target="emulator", options=kernel.options)
+    assert made.compilation is not None
+    program = made.compilation.mapped.loops
+    root = spread_totals(program, lambda own, root: find_wrong_spread(own, root) is None).root
+    return frozenset(leaf.statement for leaf in leaves(root) if isinstance(leaf, Barrier))
+
+
+def _matters(mistake: Mistake, printed: frozenset[str]) -> bool:
+    """Whether it changes what is printed."""
+    dropped = mistake.name.removeprefix("without ")
+    return dropped == mistake.name or dropped in printed
 
 
 def _made(changed: Changed) -> Mistake:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Final
 
@@ -55,6 +56,12 @@ class MatrixProduct:
         """How many values the iterator has at most."""
         return _extents(self.statement)[iterator]
 
+    @property
+    def taps(self) -> int:
+        """How many sums of products of matrices there are for each element, as in a convolution."""
+        others = set(self.statement.body.iterators) - iterators_in(self.statement.body.subscripts) - {self.steps}
+        return math.prod(max(1, self.extent(name)) for name in others)
+
 
 def factors_of(body: StatementBody, scop: Scop) -> tuple[Read, Read] | None:
     """What a statement multiplies, if matrix instructions may do so."""
@@ -104,8 +111,6 @@ def matrix_product(scop: Scop, shapes: tuple[MatrixShape, ...], domain: isl.Unio
         return None
     # Columns lie side by side in what is written: a lane has two of them.
     rows, columns = (of_second, of_first) if of_first in along else (of_first, of_second)
-    if extents[rows] < shape.m:
-        rows, columns = columns, rows
     if extents[rows] < shape.m:
         return None
     return MatrixProduct(statement, rows, columns, steps, shape)

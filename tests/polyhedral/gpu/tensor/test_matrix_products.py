@@ -113,12 +113,12 @@ PROGRAMS = {
     "convolution": (
         "float16(N,H,W,C) I, float16(F,KH,KW,C) W",
         "O(n,h,w,f) +=! I(n,h+kh,w+kw,c) * W(f,kh,kw,c)",
-        ((2, 4, 20, 16), (18, 3, 3, 16)),
+        ((1, 3, 66, 16), (32, 2, 3, 16)),
     ),
     "planes": (
         "float16(N,C,H,W) I, float16(F,C,KH,KW) W",
         "O(n,f,h,w) +=! I(n,c,h+kh,w+kw) * W(f,c,kh,kw)",
-        ((1, 17, 5, 37), (27, 17, 2, 3)),
+        ((1, 17, 3, 33), (64, 17, 2, 2)),
     ),
     "scores": (
         "float16(S,D) Q, float16(T,D) K, float16(T,D) V",
@@ -203,3 +203,12 @@ def test_a_large_product_is_proven_in_a_second() -> None:
     kernel = product("AB", "float16").compile((4096, 4096), (4096, 4096), target="cuda:sm_90")
     (stage,) = (stage for stage in kernel.stages if stage.name == "verify code")
     assert stage.seconds < 1
+
+
+def test_short_rows_of_images_are_not_worth_it() -> None:
+    """Operands would be brought anew for each tap."""
+    planes = tc.define(
+        "def f(float16(N,C,H,W) I, float16(F,C,KH,KW) W) -> (O) { O(n,f,h,w) +=! I(n,c,h+kh,w+kw) * W(f,c,kh,kw) }"
+    ).single()
+    assert not multiplies(planes.compile((64, 64, 16, 16), (64, 64, 3, 3), target="emulator"))
+    assert multiplies(planes.compile((64, 64, 14, 34), (64, 64, 3, 3), target="emulator"))
