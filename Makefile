@@ -3,6 +3,7 @@
 PYTHON ?= python3
 JOBS ?= 2
 PROGRAMS ?= 20000
+MATRICES ?= 1000
 GRADIENTS ?= 50000
 GRAPHS ?= 5000
 MODULES ?= 1000
@@ -32,6 +33,7 @@ help:
 	@echo "make test   check style, types and layers, and run the tests"
 	@echo "make test-postgres  run the tests of the cache on a PostgreSQL server too, which is installed if need be"
 	@echo "make fuzz   compare PROGRAMS=$(PROGRAMS) random programs with the oracle, half of them under sanitizers,"
+	@echo "            MATRICES=$(MATRICES) products of halves and bytes with it on the emulator,"
 	@echo "            GRADIENTS=$(GRADIENTS) gradients with differences, GRAPHS=$(GRAPHS) random graphs with NumPy,"
 	@echo "            and MODULES=$(MODULES) random modules with PyTorch"
 	@echo "make bench  measure the suite beside PyTorch, NumPy and JAX; ARGUMENTS=... as for python -m benchmarks"
@@ -56,6 +58,7 @@ types: $(VENV)/test.installed
 
 fuzz: $(VENV)/test.installed
 	$(BIN)/python -m tests.fuzz --programs $(PROGRAMS) --jobs $(JOBS)
+	$(BIN)/python -m tests.fuzz --matrices --programs $(MATRICES) --jobs $(JOBS)
 	$(BIN)/python -m tests.fuzz.gradients --programs $(GRADIENTS) --jobs $(JOBS)
 	$(BIN)/python -m tests.fuzz.graphs --programs $(GRAPHS) --jobs $(JOBS)
 	$(BIN)/python -m tests.fuzz.modules --programs $(MODULES) --jobs $(JOBS)

@@ -7,6 +7,7 @@ import pytest
 from tests.fuzz.describe import describe
 from tests.fuzz.execute import Verdict, execute
 from tests.fuzz.generate import generate
+from tests.fuzz.matrix_programs import generate_matrix_program
 from tests.turns import every
 
 _SEED = 2024
@@ -23,3 +24,10 @@ def test_kernels_agree_with_the_oracle(chunk: int) -> None:
     assert sum(o.verdict is Verdict.REFUSED for o in outcomes) <= _PROGRAMS // 5
     # Over many programs it is under one per cent, as `python -m tests.fuzz` requires; among so few, two can stand out.
     assert sum(o.share for o in outcomes) <= 2.0
+
+
+@pytest.mark.parametrize("first", every(3, range(0, 30, 5)))
+def test_products_of_halves_and_bytes_agree_with_the_oracle(first: int) -> None:
+    recipes = [generate_matrix_program(_SEED, number) for number in range(first, first + 5)]
+    outcomes = [execute(recipe) for recipe in recipes]
+    assert all(outcome.verdict is Verdict.AGREED for outcome in outcomes), "\n\n".join(map(describe, recipes, outcomes))
