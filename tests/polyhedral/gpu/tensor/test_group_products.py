@@ -9,8 +9,12 @@ import pytest
 
 import tc
 from tc.dispatch.kernel import Kernel
+from tc.polyhedral.gpu.cost.count_kernels import count_kernels
 from tc.polyhedral.ir.loops import GroupMma, leaves
+from tc.prediction.predict import predict
+from tc.targets.devices import DEVICES
 from tests.polyhedral.gpu.tensor.products import LAYOUTS, TYPES, agree, operands, product
+from tests.translated import translated
 from tests.turns import every, every_row, one_in
 
 TILE = tc.GpuOptions(tc.ScheduleOptions(tile=(64, 64, 64)))
@@ -105,6 +109,21 @@ def test_other_architectures_have_no_groups() -> None:
         kernel = product("AB'", "float16").compile((512, 512), (512, 512), target=f"cuda:{architecture}")
         assert "mma.sync" in kernel.source
         assert "wgmma" not in kernel.source
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "k"), every_row(3, [(1024, 1024, 1024), (2048, 2048, 2048), (128, 4096, 4096), (4096, 4096, 64)])
+)
+def test_groups_are_used_where_they_are_predicted_to_be_quicker(m: int, n: int, k: int) -> None:
+    def seconds(cores: tc.TensorCores) -> float:
+        made = translated(
+            product("AB", "float16"), (m, k), (k, n), target="cuda:sm_90a", options=tc.GpuOptions(tensor_cores=cores)
+        )
+        grouped = any(isinstance(leaf, GroupMma) for leaf in leaves(made.mapped.loops.root))
+        assert grouped == (cores is tc.TensorCores.WARPGROUPS)
+        return predict(count_kernels(made.mapped.loops), DEVICES["H200"]).seconds
+
+    assert seconds(tc.TensorCores.WARPGROUPS) < seconds(tc.TensorCores.WARPS)
 
 
 def test_the_option_is_one_of_three() -> None:
