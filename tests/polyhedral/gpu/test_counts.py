@@ -135,3 +135,13 @@ def test_totals_in_the_memory_of_threads(tile: tuple[int, int], block: tuple[int
     assert kind.demand.multiply_adds == tile[0] * tile[1] * 256 / 32
     assert kind.demand.fma == kind.demand.multiply_adds + added
     assert kind.demand.local_reads == kind.demand.local_writes == (added if in_memory else 0)
+
+
+@pytest.mark.parametrize(("width", "count"), [(64, 4), (32, 1)])
+def test_threads_store_vectors_of_what_they_keep(width: int, count: int) -> None:
+    """Of neighbouring points, as many as a vector has; two of them are stored one by one."""
+    schedule = tc.ScheduleOptions(tile=(32, width, 16))
+    options = tc.GpuOptions(schedule=schedule, block=(16, 16), distribution=tc.Distribution.BLOCKED, stages=1)
+    (kernel,) = counted(PRODUCT, (32, 32), (32, width), options=options)
+    assert kernel.demand.global_writes == 32 * width / count / 32
+    assert kernel.demand.written == (1 if count > 1 else 2) * 32 * width * 4 / 32

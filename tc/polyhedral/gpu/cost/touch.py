@@ -12,10 +12,12 @@ from tc.base.frozen import frozen
 from tc.language.program.program import Expression, IteratorReference, Read, children, walk
 from tc.language.program.specialization import Layout
 from tc.polyhedral.gpu.cost.accesses import Access, Way, widest_of
+from tc.polyhedral.gpu.cost.banks import WIDEST
 from tc.polyhedral.gpu.cost.lane_values import Array, Values, subscript_value, value_of
 from tc.polyhedral.gpu.cost.scope import Scope
 from tc.polyhedral.gpu.cost.tally import NOTHING, Tally, tally
 from tc.polyhedral.ir.loops import (
+    Copy,
     IndexExpression,
     IndexLiteral,
     IndexOperation,
@@ -70,9 +72,16 @@ class Touching:
                 way = Way.ATOMIC
             elif body.reduction is not None:
                 found += self._read(target, Way.READ, values, arguments, scope, (id(leaf), -1))
-            found.append(self._access(target, way, values, arguments, scope, shared=sharing is Sharing.BLOCK))
+            access = self._access(target, way, values, arguments, scope, shared=sharing is Sharing.BLOCK)
+            found.append(replace(access, widest=WIDEST) if self._stores_vectors(leaf, body, scope) else access)
         addresses = self._addresses(found, arguments, scope)
         return tuple(found), addresses
+
+    def _stores_vectors(self, leaf: Instance, body: StatementBody, scope: Scope) -> bool:
+        """Whether an unrolled loop stores what a thread keeps, a whole number of vectors, where they are neighbours."""
+        value, count = body.value, WIDEST // self.layouts[body.target].type.itemsize
+        kept = isinstance(value, Read) and self.sharing.get(value.tensor) is Sharing.THREAD
+        return isinstance(leaf, Copy) and kept and bool(scope.axes) and scope.axes[0][1] % count == 0
 
     def _read(
         self, read: Read, way: Way, values: Values, arguments: Arguments, scope: Scope, place: tuple[int, int]

@@ -11,7 +11,7 @@ from typing import Final
 
 from tc.base.dots import Dot
 from tc.base.frozen import frozen
-from tc.language.program.program import Statement, iterators_in
+from tc.language.program.program import IteratorReference, Statement, iterators_in
 from tc.language.program.specialization import Specialization
 from tc.language.program.within import ranges_in
 from tc.language.program.written_elements import is_scatter, written_iterators
@@ -139,9 +139,12 @@ _FOR_A_BLOCK: Final = 4096
 _SPLIT_ACROSS_FROM: Final = 256
 # Products with at least so many steps are; how many results a tile then has, and how many steps each block at least.
 _SPLIT_PRODUCT_FROM: Final = 512
-_SPLIT_IN_TWO_FROM: Final = 2048  # where there are almost enough large tiles
+_SPLIT_IN_TWO_FROM: Final = 2048  # where there are almost enough tiles of this size
 _SPLIT_TILE: Final = 64 * 64
 _LEAST_SPLIT_STEPS: Final = 64
+# The sides of the largest tile, with which shared memory is read least, and bytes of the elements that it is for.
+_SIDE: Final = 128
+_BYTES: Final = 4
 
 
 def plan_split(specialization: Specialization, options: GpuOptions, machine: GpuMachine) -> Plan:
@@ -247,8 +250,10 @@ def _of_product(statement: Statement, specialization: Specialization, machine: G
     reduced = [i for i in statement.iterators if i not in written_iterators(statement)]
     lengths = [_iterations(statement, specialization, iterator.name) for iterator in reduced]
     steps = max((math.prod(length_of(iterator) or 1 for iterator in reduced), *lengths))
-    tiles = -(-math.prod(specialization.layouts[statement.target].shape) // _SPLIT_TILE)
-    least = _SPLIT_PRODUCT_FROM if 2 * tiles <= machine.enough_blocks else _SPLIT_IN_TWO_FROM
+    tiles, least = _tiles(statement, specialization), _SPLIT_PRODUCT_FROM
+    if tiles is None:
+        tiles = -(-math.prod(specialization.layouts[statement.target].shape) // _SPLIT_TILE)
+        least = _SPLIT_PRODUCT_FROM if 2 * tiles <= machine.enough_blocks else _SPLIT_IN_TWO_FROM
     if steps < least or not 0 < tiles < machine.enough_blocks:
         return 1
     wanted = min(-(-machine.enough_blocks // tiles), steps // _LEAST_SPLIT_STEPS)
@@ -259,6 +264,17 @@ def _of_product(statement: Statement, specialization: Specialization, machine: G
         if whole:
             return min(whole, key=lambda n: (abs(n - wanted), -n))
     return min(wanted, *lengths)
+
+
+def _tiles(statement: Statement, specialization: Specialization) -> int | None:
+    """The largest tiles of a product of matrices of four bytes that are not narrow; None for others."""
+    reduced = [i for i in statement.iterators if i not in written_iterators(statement)]
+    *others, rows, columns = (1, 1, *specialization.layouts[statement.target].shape)
+    plain = all(isinstance(s, IteratorReference) for read in reads_of(statement) for s in read.subscripts)
+    sizes = {specialization.layouts[read.tensor].type.itemsize for read in reads_of(statement)}
+    if len(reduced) > 1 or not plain or sizes != {_BYTES} or 2 * min(rows, columns) < _SIDE:
+        return None
+    return math.prod(others) * -(-rows // _SIDE) * -(-columns // _SIDE)
 
 
 def _along(statement: Statement, specialization: Specialization) -> set[str]:

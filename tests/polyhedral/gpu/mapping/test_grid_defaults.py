@@ -48,8 +48,9 @@ def shared_loops(text: str) -> list[tuple[str, str]]:
     ("shapes", "grid", "block"),
     [
         (((128, 32), (256, 32)), (16, 8, 1), (16, 16, 1)),
-        (((128, 1024), (1024, 1024)), (16, 2, 4), (16, 16, 1)),
-        (((1024, 1024), (1024, 1024)), (8, 16, 1), (16, 16, 1)),
+        (((128, 1024), (1024, 1024)), (8, 1, 16), (16, 16, 1)),
+        (((1024, 1024), (1024, 1024)), (8, 8, 2), (16, 16, 1)),
+        (((1024, 256), (1024, 256)), (8, 16, 1), (16, 16, 1)),
         (((128, 4096), (16384, 4096)), (128, 1, 1), (16, 16, 1)),
     ],
 )
@@ -57,7 +58,8 @@ def test_products_have_the_largest_tiles_that_leave_enough_blocks(
     shapes: tuple[tuple[int, int], ...], grid: tuple[int, ...], block: tuple[int, ...]
 ) -> None:
     text = source(TMM, *shapes)
-    assert launches(text) == [[grid, block]]
+    first, *_ = launches(text)  # another kernel adds up what several blocks have of a tile
+    assert first == [grid, block]
     assert re.findall(r"shared\d_([AB])", text)
 
 

@@ -46,11 +46,16 @@ def groups(text: str, shapes: Shapes) -> list[tuple[tuple[int, ...], int, list[s
         (SCALED, ((32, 512, 2304), (32, 512)), [((256, 8), 1, ["S0"])]),
         # A block has a whole image.
         (WEIGHTS, ((8, 64, 28, 28), (8, 64, 30, 30)), [((), 8, ["S0"])]),
-        (PRODUCT, ((128, 1024), (1024, 1024)), [((), 4, ["S0"])]),
+        (PRODUCT, ((128, 1024), (1024, 1024)), [((), 16, ["S0"])]),
         (PRODUCT, ((128, 2000), (2000, 128)), [((), 25, ["S0"])]),
-        (PRODUCT, ((512, 4096), (4096, 512)), [((), 2, ["S0"])]),
-        (PRODUCT, ((512, 1024), (1024, 512)), []),
-        (PRODUCT, ((1024, 1024), (1024, 1024)), []),
+        (PRODUCT, ((512, 4096), (4096, 512)), [((), 8, ["S0"])]),
+        (PRODUCT, ((512, 1024), (1024, 512)), [((), 8, ["S0"])]),
+        (PRODUCT, ((1024, 1024), (1024, 1024)), [((), 2, ["S0"])]),
+        (PRODUCT, ((1280, 1024), (1024, 1280)), []),
+        (PRODUCT, ((512, 256), (256, 512)), []),
+        # Narrow ones have smaller tiles, and so have those of other types.
+        (PRODUCT, ((16, 4096), (4096, 4096)), [((), 8, ["S0"])]),
+        (PRODUCT.replace("float", "double"), ((512, 1024), (1024, 512)), []),
         # An operand of which each element is read once: it is read along memory.
         (MASKED, ((64, 2048), (2048, 64), (64, 64, 2048)), [((256, 8), 1, ["S0"])]),
     ],
@@ -68,6 +73,7 @@ def test_groups(text: str, shapes: Shapes, expected: list[tuple[tuple[int, ...],
         (WEIGHTS, ((5, 3, 11, 12), (5, 2, 13, 14))),
         (WEIGHTS, ((24, 3, 5, 5), (24, 2, 7, 7))),
         (PRODUCT, ((19, 613), (613, 21))),
+        (PRODUCT, ((70, 1042), (1042, 66))),
         (MASKED, ((5, 600), (600, 7), (5, 7, 600))),
     ],
 )
