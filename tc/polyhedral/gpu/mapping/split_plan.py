@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from enum import Enum
+from functools import partial
 from typing import Final
 
 from tc.base.dots import Dot
@@ -153,7 +154,8 @@ def plan_split(specialization: Specialization, options: GpuOptions, machine: Gpu
     if options.block is not None:
         machine = replace(machine, most_threads=min(machine.most_threads, machine.block_threads))
     if options.split_k_threads is None:
-        groups = tuple(default_groups(specialization, machine, lanes=lanes))
+        tiled = options.schedule.tile is not None or options.block is not None
+        groups = tuple(default_groups(specialization, machine, lanes=lanes, tiled=tiled))
     else:
         groups = (Group(options.split_k_threads, required_parts=True, lanes=lanes),)
     if options.split_k_blocks is None:
@@ -163,18 +165,21 @@ def plan_split(specialization: Specialization, options: GpuOptions, machine: Gpu
     )
 
 
-def default_groups(specialization: Specialization, machine: GpuMachine, *, lanes: bool) -> Iterator[Group]:
+def default_groups(
+    specialization: Specialization, machine: GpuMachine, *, lanes: bool, tiled: bool = False
+) -> Iterator[Group]:
     """Splits the reductions along which memory is read where nothing is read along another loop, but no products.
 
     The threads of a block share the operands of these, and read them in runs of any direction.  Several blocks share
     long ones if there are few.  Blocks share reductions across memory, sums of columns, and long products of few
-    results.
+    results.  ``tiled``: options say how large tiles or blocks are.
     """
     statements = specialization.program.statements
+    of_product = partial(_of_product, tiled=tiled)
     rows = tuple(_rows(specialization, machine, lanes=lanes))
     yield from rows
     taken = frozenset[str]().union(*(own.among or () for own in rows))
-    for blocks_of in (_across, _of_product):
+    for blocks_of in (_across, of_product):
         wanted: dict[int, set[str]] = {}
         for statement in statements:
             if statement.name not in taken:
@@ -239,7 +244,7 @@ def _across(statement: Statement, specialization: Specialization, machine: GpuMa
     return max(1, min(threads // max(1, results), math.isqrt(length)))
 
 
-def _of_product(statement: Statement, specialization: Specialization, machine: GpuMachine) -> int:
+def _of_product(statement: Statement, specialization: Specialization, machine: GpuMachine, *, tiled: bool) -> int:
     """Blocks for each tile of a product that has few large tiles, and many steps; 1 for others.
 
     If possible, each has a whole number of iterations of a loop, and of the steps for which operands are in shared
@@ -250,7 +255,7 @@ def _of_product(statement: Statement, specialization: Specialization, machine: G
     reduced = [i for i in statement.iterators if i not in written_iterators(statement)]
     lengths = [_iterations(statement, specialization, iterator.name) for iterator in reduced]
     steps = max((math.prod(length_of(iterator) or 1 for iterator in reduced), *lengths))
-    tiles, least = _tiles(statement, specialization), _SPLIT_PRODUCT_FROM
+    tiles, least = None if tiled else _tiles(statement, specialization), _SPLIT_PRODUCT_FROM
     if tiles is None:
         tiles = -(-math.prod(specialization.layouts[statement.target].shape) // _SPLIT_TILE)
         least = _SPLIT_PRODUCT_FROM if 2 * tiles <= machine.enough_blocks else _SPLIT_IN_TWO_FROM

@@ -64,6 +64,11 @@ def test_groups(text: str, shapes: Shapes, expected: list[tuple[tuple[int, ...],
     assert groups(text, shapes) == expected
 
 
+def test_products_with_tiles_that_were_asked_for_have_smaller_ones() -> None:
+    product = specialized(PRODUCT, ((1024, 1024), (1024, 1024)))
+    assert not list(default_groups(product, GPUS["sm_90"], lanes=True, tiled=True))
+
+
 @pytest.mark.parametrize("target", ["emulator", "opencl"])
 @pytest.mark.parametrize(
     ("text", "shapes"),
