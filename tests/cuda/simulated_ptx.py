@@ -23,6 +23,7 @@ from tests.cuda.nvrtc_ptx import ptx_of
 from tests.cuda.simulator import simulator
 from tests.gpu_cases import OPTIONS, fitting
 from tests.polyhedral.gpu.mapping.launched import STEPS
+from tests.polyhedral.gpu.mapping.test_join_chains import PLAIN, TURNED, shapes
 from tests.polyhedral.gpu.tensor.products import bytes_of, of_bytes, operands, product
 from tests.turns import every, every_row
 from tests.wide import TEXTS, N
@@ -423,4 +424,18 @@ def test_totals_of_rows_agree_with_the_oracle(shape: tuple[int, int]) -> None:
     assert isinstance(found, tuple)
     for result, values in zip(("s", "O"), found, strict=True):
         assert compare(expected[result], values.numpy()).ok, result
+    assert not GPU.failures
+
+
+@pytest.mark.parametrize("text", [TURNED, PLAIN], ids=["turned", "plain"])
+def test_layers_in_one_kernel_agree_with_the_oracle(text: str) -> None:
+    """Matrices are copied asynchronously, and awaited once."""
+    definition, rng = tc.define(text).single(), np.random.default_rng(3)
+    arrays = [rng.standard_normal(shape).astype(np.float32) for shape in shapes(text, 33, 41, 65, 9)]
+    assert len(definition.compile(*arrays, target="cuda:sm_90").resources.grids) == 1
+    found = definition(*(tc.to_device(array) for array in arrays))
+    for expected, own in zip(
+        definition.oracle(*arrays).values(), found if isinstance(found, tuple) else (found,), strict=True
+    ):
+        assert compare(expected, own.numpy()).ok
     assert not GPU.failures
