@@ -22,8 +22,8 @@ from tests.cuda.frameworks import FRAMEWORKS
 from tests.cuda.nvrtc_ptx import ptx_of
 from tests.cuda.simulator import simulator
 from tests.gpu_cases import OPTIONS, fitting
+from tests.polyhedral.gpu.mapping.chains import PLAIN, TURNED, shapes
 from tests.polyhedral.gpu.mapping.launched import STEPS
-from tests.polyhedral.gpu.mapping.test_join_chains import PLAIN, TURNED, shapes
 from tests.polyhedral.gpu.tensor.products import bytes_of, of_bytes, operands, product
 from tests.turns import every, every_row
 from tests.wide import TEXTS, N

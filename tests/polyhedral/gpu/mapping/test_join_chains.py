@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -15,45 +15,8 @@ from tc.polyhedral.gpu.mapping import join_chains
 from tc.polyhedral.ir.scop import Await
 from tc.polyhedral.transform import promotion
 from tc.reference.compare import compare
+from tests.polyhedral.gpu.mapping.chains import APART, OTHER_ROWS, PLAIN, TURNED, Shapes, shapes
 from tests.turns import one_in
-
-Shapes = tuple[tuple[int, ...], ...]
-# Rows of the matrices lie across memory.
-TURNED: Final = """
-def f(float(M,N) I, float(O,N) V, float(O) u, float(P,O) W, float(P) v) -> (Y, Z) {
-    Y(m,o) +=! I(m,n) * V(o,n)
-    Y(m,o) = fmax(Y(m,o) + u(o), 0)
-    Z(m,p) +=! Y(m,o) * W(p,o)
-    Z(m,p) = fmax(Z(m,p) + v(p), 0)
-}"""
-PLAIN: Final = """
-def f(float(M,N) I, float(N,O) V, float(O) u, float(O,P) W, float(P) v) -> (Z) {
-    Y(m,o) +=! I(m,n) * V(n,o)
-    X(m,o) = fmax(Y(m,o) + u(o), 0)
-    Z(m,p) +=! X(m,o) * W(o,p)
-    Z(m,p) = Z(m,p) + v(p)
-}"""
-# Each row of the second layer needs another one of the first.
-OTHER_ROWS: Final = """
-def f(float(M,N) I, float(O,N) V, float(O) u, float(P,O) W, float(P) v) -> (Y, Z) {
-    Y(m,o) +=! I(m,n) * V(o,n)
-    Z(m,p) +=! Y(M-1-m,o) * W(p,o) where m in 0:M
-}"""
-APART: Final = """
-def f(float(M,N) I, float(O,N) V, float(O) u, float(P,N) W, float(P) v) -> (Y, Z) {
-    Y(m,o) +=! I(m,n) * V(o,n)
-    Z(m,p) +=! I(m,n) * W(p,n)
-}"""
-
-
-def shapes(text: str, rows: int, n: int, o: int, p: int) -> Shapes:
-    match text:
-        case str() if text is PLAIN:
-            return (rows, n), (n, o), (o,), (o, p), (p,)
-        case str() if text is APART:
-            return (rows, n), (o, n), (o,), (p, n), (p,)
-        case _:
-            return (rows, n), (o, n), (o,), (p, o), (p,)
 
 
 def kernels(text: str, sizes: Shapes, options: tc.GpuOptions | None = None) -> int:
