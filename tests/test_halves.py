@@ -122,3 +122,23 @@ def test_a_temporary_that_is_returned_is_rounded_once() -> None:
     x = np.zeros((1, 3), np.float16)
     x[0] = 2048, 1, 0
     assert np.asarray(f(x)).tolist() == [1.0]  # 2,049 is no half
+
+
+@pytest.mark.parametrize("type", HALVES)
+@pytest.mark.parametrize("target", ["cpu", "emulator"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "S(j) +=! int({type}(X(i,j) * X(i,j)) == B(j))",
+        "T(i,j) = X(i,j) * X(i,j)  E(i,j) = T(i,j) == B(j)  S(j) +=! int(E(i,j))",
+        "S(j) = {type}(X(0,j) * X(0,j)) == B(j) ? 1 : 0",
+    ],
+)
+def test_what_is_made_a_half_is_compared_as_one(body: str, target: str, type: str) -> None:
+    text = f"def f({type}(N,M) X, {type}(M) B) -> (S) {{ {body} }}".replace("{type}", type)
+    x = np.random.default_rng(3).uniform(1, 2, (1, 40)).astype(HALVES[type])
+    squares = (x[0].astype(np.float32) ** 2).astype(HALVES[type])
+    f = tc.define(text).f
+    found = np.asarray(f(x, squares, target=target))
+    assert found.tolist() == [1] * 40
+    assert compare(f.oracle(x, squares)["S"], found).ok

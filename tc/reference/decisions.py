@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from tc.base.types import Kind, ScalarType
+from tc.base.types import Kind, ScalarType, computation_type
 from tc.grammar.syntax import BinaryOperator
 from tc.reference.bounded import (
     Array,
@@ -102,6 +102,7 @@ def select(condition: Bounded, then: Bounded, otherwise: Bounded) -> Bounded:
 
 def convert(operand: Bounded, source: ScalarType, target: ScalarType) -> Bounded:
     """A cast; the operand is settled."""
+    source = computation_type(source)
     if source is target:
         return operand
     if source.is_floating:

@@ -50,6 +50,11 @@ def test_extremes_are_nan_where_an_element_is() -> None:
     agrees(lambda x: [x.amax(0), x.amin(1, keepdim=True), x.max()], random(3, 5, learned=True))
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_extremes_of_halves_are_found_again_in_what_is_computed_twice(dtype: torch.dtype) -> None:
+    agrees(lambda x: [(x * x).amax(0), (x * 1.3).amin(1)], random(6, 5, dtype=dtype, learned=True), kernels=True)
+
+
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_extremes_of_integers_and_truth_values(dtype: torch.dtype) -> None:
     agrees(lambda x: [x.amax(0), x.amin(1), x.max(), x.min(), *x.max(1), *x.min(0)], random(5, 4, dtype=dtype))

@@ -244,6 +244,8 @@ class VectorStatement:
         match expression:
             case Read():
                 return _Value(self._read(expression, vector), is_vector=True)
+            case Cast(operand, type) if type.is_half and operand.type is type:
+                raise NotVectorsError("a half that is rounded on the way")
             case Cast(operand, type) if type in (operand.type, self._tile.type):
                 return self._value(operand, vector)
             case Unary(UnaryOperator.NEGATE, operand):

@@ -115,6 +115,21 @@ def _reads(expression: Expression) -> set[Expression]:
     return {part for part in walk(expression) if isinstance(part, Read)}
 
 
+def _is_wide(expression: Expression) -> bool:
+    """Whether an expression of halves, which is computed in float32, may have a value that no half has."""
+    match expression:
+        case Binary():
+            return True
+        case Call(_, arguments):
+            return bool(arguments)
+        case Unary(_, operand):
+            return _is_wide(operand)
+        case Select(_, then, otherwise):
+            return _is_wide(then) or _is_wide(otherwise)
+        case _:
+            return False
+
+
 def fold(expression: Expression) -> Expression:
     """The expression with its root folded; its children are taken as folded."""
     match expression:
@@ -122,7 +137,7 @@ def fold(expression: Expression) -> Expression:
             converted = convert_literal(literal, type)
             # Infinity has no literal in the language.
             return converted if math.isfinite(converted.value) else expression
-        case Cast(operand, type) if operand.type is type:
+        case Cast(operand, type) if operand.type is type and not (type.is_half and _is_wide(operand)):
             return operand
         case Unary(UnaryOperator.NEGATE, Literal(value, type)):
             return Literal(-value if type.is_floating else wrap(-int(value), type), type)
