@@ -77,7 +77,7 @@ def convert(operand: Typed, type: ScalarType, report: Report) -> Expression:
     if isinstance(expression, Literal) and operand.strength is Strength.WEAK:
         _require_fit(expression.value, type, operand.span, report)
         return convert_literal(expression, type)
-    return fold(Cast(expression, type))
+    return expression if expression.type is type else fold(Cast(expression, type))
 
 
 def settle(operand: Typed, report: Report) -> Expression:
