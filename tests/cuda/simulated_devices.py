@@ -47,9 +47,9 @@ def test_a_search_over_two_devices(
     monkeypatch.setattr(search_setup, "_measured_roofs", lambda *_: ROOFS)
     monkeypatch.setattr(search_setup, "calibration", lambda *_: None)
     command = [str(file), "--size", "M=5,K=7,N=3", "--target", "cuda", "--cache", cache, "--jobs", "1"]
-    assert tune.main([*command, "--devices", "0,1", "--budget", "6 trials", "--effort", "quick"]) == 0
-    assert "6 trials; the budget is spent" in capsys.readouterr().out
+    assert tune.main([*command, "--devices", "0,1", "--budget", "12 trials", "--effort", "quick"]) == 0
+    assert "12 trials; the budget is spent" in capsys.readouterr().out
     assert set(re.findall(r" on (\d):", log.read_text())) == {"0", "1"}
     assert cache_command.main(["list", cache]) == 0
-    assert re.search(r"  mm +5x7 7x3  float32  cuda:sm_90  2\.5 ms +\S+ +6\n", capsys.readouterr().out)
+    assert re.search(r"  mm +5x7 7x3  float32  cuda:sm_90  2\.5 ms +\S+ +12\n", capsys.readouterr().out)
     assert cache_command.main(["verify", cache]) == 0

@@ -23,7 +23,7 @@ _LANES = "omp declare simd"
 # What C's compilers are told of functions of the library.
 OF_C: Final = "lanes.h"
 OF_CUDA: Final = "cuda.h"
-_IN_DOUBLE: Final = C_LIBRARY.functions | {"erf", "fmax", "fmin", "isfinite", "lgamma_r", "rint"}
+_IN_DOUBLE: Final = C_LIBRARY.functions | {"erf", "fmax", "fmin", "isfinite", "isnan", "lgamma_r", "rint"}
 _OF_MATH_H: Final = _IN_DOUBLE | {f"{name}f" for name in _IN_DOUBLE} | {"INFINITY", "NAN", "lgammaf_r"}
 
 
