@@ -13,7 +13,7 @@ import tc
 import tc.graph
 from tc.graph.run import stages
 from tests.graph.comparison import f32, same, uniform
-from tests.graph.one_node import computed
+from tests.graph.one_node import computed, one_node
 
 # x is multiplied until its sum is large; the matrix is carried and does not change, the factor is from outside.
 GROWING = """
@@ -166,3 +166,13 @@ def test_what_is_wrong_with_a_loop_is_said() -> None:
         tc.GraphError, match=r"node `y` \(Loop\): the steps give `row` several shapes: \[\(3,\), \(6,\)"
     ):
         model.run(["y"], given)
+
+
+@pytest.mark.parametrize("number", [3.0, -7.0, 2.0**24 + 2, 2.0**31, 300.0, 0.5, np.inf, np.nan])
+@pytest.mark.parametrize("to", [onnx.TensorProto.INT8, onnx.TensorProto.INT32])
+def test_casts_of_what_is_known_are_those_of_kernels(number: float, to: int) -> None:
+    """Counters that are floats in between become integers again."""
+    given = {"X": np.array([number], np.float32)}
+    (known,) = computed(one_node("Cast", given, constants=("X",), to=to), {}, compiled=True)
+    (found,) = computed(one_node("Cast", given, to=to), given, compiled=True)
+    np.testing.assert_array_equal(known, found)

@@ -78,17 +78,19 @@ def _cast(operation: Operation, known: Sequence[np.ndarray]) -> np.ndarray | Non
 
 
 def _has_integers(array: np.ndarray, dtype: np.dtype) -> bool:
-    """Whether these are floats that an integer type has, small enough to compare with its ends."""
-    ends = np.iinfo(dtype)
-    most = min(ends.max, 1 << 31)
-    return array.dtype in _FLOATS and bool(((array % 1 == 0) & (array >= max(ends.min, -most)) & (array <= most)).all())
+    """Whether these are floats that are small integers of a type."""
+    if array.dtype not in _FLOATS or not np.isfinite(array).all():
+        return False
+    ends, most = np.iinfo(dtype), 1 << 24  # float32 has all integers up to that
+    return bool(((array % 1 == 0) & (array >= max(ends.min, -most)) & (array <= min(ends.max, most))).all())
 
 
 def _arithmetic(function: Callable[[Any, Any], object]) -> Rule:
     def compute(_operation: Operation, known: Sequence[np.ndarray]) -> np.ndarray | None:
         left, right = known
         if left.dtype == right.dtype and left.dtype in _FLOATS and function is not _divide:
-            return np.asarray(function(left, right))
+            with np.errstate(all="ignore"):
+                return np.asarray(function(left, right))
         if left.dtype.kind not in "iO" or right.dtype.kind not in "iO":
             return None
         return _result(np.asarray(_by_element(function, left, right)), left, right)
