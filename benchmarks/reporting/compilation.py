@@ -51,6 +51,7 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "separate stages",
             "complete tiles",
             "join kernels",
+            "stream tiles",
             "kernels",
             "prefetch gathers",
             "prefetch blocks",

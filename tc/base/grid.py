@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Final
 
 from tc.base.frozen import frozen
+from tc.base.types import ScalarType
 
 # Threads of a warp, which run together and exchange registers.
 WARP: Final = 32
@@ -32,14 +33,16 @@ class Place(Enum):
     SCALAR = "scalar"
     FAULT = "fault"
     STEP = "step"
+    MAP = "map"
 
 
 @frozen
 class Argument:
     """What a kernel is given: the address of a buffer or a temporary, a scalar, where faults are noted, or the step
-    that it is launched for, as an int32.
+    that it is launched for, as an int32, or how a tensor lies in memory.
 
-    ``number``: of the buffer, temporary or scalar of the program; of steps, how many others are around them.
+    ``number``: of the buffer, temporary or scalar of the program; of steps, how many others are around them; of maps,
+    among those of the kernel.
     """
 
     place: Place
@@ -47,14 +50,33 @@ class Argument:
 
 
 @frozen
+class TensorMap:
+    """How a buffer, the ``operand``, lies in memory, of which boxes are copied to shared memory, 128 bytes of a row each.
+
+    ``shape``: elements of the type along each dimension, outermost first; ``strides``: bytes from one to the next, but
+    along the last, where they are side by side; ``box``: elements that are copied at once.
+    """
+
+    operand: int
+    type: ScalarType
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    box: tuple[int, ...]
+
+
+@frozen
 class GridKernel:
-    """One kernel: its name, blocks of the grid and threads of a block along x, y and z, and what it is given."""
+    """One kernel: its name, blocks of the grid and threads of a block along x, y and z, and what it is given.
+
+    ``maps``: of the tensors of which it copies boxes; they come first among the arguments.
+    """
 
     name: str
     grid: tuple[int, ...]
     block: tuple[int, ...]
     shared_bytes: int
     arguments: tuple[Argument, ...]
+    maps: tuple[TensorMap, ...] = ()
 
     @property
     def threads(self) -> int:

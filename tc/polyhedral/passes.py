@@ -38,6 +38,7 @@ from tc.polyhedral.gpu.promotion.unroll_rows import unroll_rows
 from tc.polyhedral.gpu.tensor.groups import has_groups
 from tc.polyhedral.gpu.tensor.instructions import matrix_instructions
 from tc.polyhedral.gpu.tensor.products import matrix_product
+from tc.polyhedral.gpu.tensor.stream_tiles import stream_tiles
 from tc.polyhedral.gpu.tensor.warp_tiles import Asked, with_warp_tiles
 from tc.polyhedral.ir.loops import LoopTree
 from tc.polyhedral.ir.scop import Scop
@@ -369,6 +370,11 @@ def _join_kernels(root: LoopTree, scop: Scop, options: GpuOptions, machine: GpuM
     return join_kernels(root, scop, size_ranges(scop.sizes), joined_limits(options, machine)), scop
 
 
+def _stream_tiles(root: LoopTree, scop: Scop, options: GpuOptions, machine: GpuMachine) -> Loops:
+    streams = machine.warpgroups and options.tensor_cores is TensorCores.STREAMS
+    return (stream_tiles(root, scop) if streams else root), scop
+
+
 def joined_limits(options: GpuOptions, machine: GpuMachine) -> Limits:
     """What nests in one kernel keep to."""
     longest = machine.short_nest if options.schedule.fusion is Fusion.PRESERVE_PARALLEL else None
@@ -400,6 +406,7 @@ LAST_GRID_LOOP_PASSES: Final[Passes[LoopTree, GpuOptions, GpuMachine]] = (
     ("separate counts", _separate_counts),
     ("separate stages", _separate_stages),
     ("join kernels", _join_kernels),
+    ("stream tiles", _stream_tiles),
 )
 
 

@@ -86,6 +86,7 @@ class TensorCores(Enum):
     NONE = "none"
     WARPS = "warps"  # of 32 threads, with operands in their registers (``mma.sync``)
     WARPGROUPS = "warpgroups"  # of 128 threads too, with operands in shared memory (``wgmma``)
+    STREAMS = "streams"  # the same, and a thread of its own copies boxes of operands (``cp.async.bulk.tensor``)
 
 
 @frozen

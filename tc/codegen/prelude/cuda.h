@@ -324,6 +324,60 @@ static __forceinline__ void tc_commit_products() { asm volatile("wgmma.commit_gr
 // Waits until they have ended.
 static __forceinline__ void tc_end_products() { asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory"); }
 
+//= tc_drain
+// Waits until those of all groups but the last so many have ended.
+template <int pending> static __forceinline__ void tc_drain() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(pending) : "memory");
+}
+
+//= tc_tensor_map
+// How a tensor lies in memory, and what boxes of it are copied (CUDA Driver API: cuTensorMapEncodeTiled).
+struct __align__(64) tc_tensor_map { char bytes[128]; };
+
+//= tc_place
+static __forceinline__ unsigned tc_place(const void *shared) { return (unsigned)__cvta_generic_to_shared(shared); }
+
+//= tc_begin_channel < tc_place
+// A channel at which so many threads arrive before a phase of it ends (PTX ISA: mbarrier).
+static __forceinline__ void tc_begin_channel(uint64_t *channel, unsigned count) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(tc_place(channel)), "r"(count) : "memory");
+}
+
+//= tc_await < tc_place
+// Waits until a phase has ended whose number is even, or odd.
+static __forceinline__ void tc_await(uint64_t *channel, unsigned parity) {
+  unsigned ended;
+  do {
+    asm volatile("{\n.reg .pred ended;\nmbarrier.try_wait.parity.shared::cta.b64 ended, [%1], %2;\n"
+                 "selp.u32 %0, 1, 0, ended;\n}" : "=r"(ended) : "r"(tc_place(channel)), "r"(parity) : "memory");
+  } while (!ended);
+}
+
+//= tc_expect < tc_place
+// Arrives, and so many bytes are to follow.
+static __forceinline__ void tc_expect(uint64_t *channel, unsigned bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(tc_place(channel)), "r"(bytes) : "memory");
+}
+
+//= tc_leave < tc_place
+// One lane of a warp arrives.
+static __forceinline__ void tc_leave(uint64_t *channel) {
+  if ((threadIdx.x | threadIdx.y) == 0)
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(tc_place(channel)) : "memory");
+}
+
+//= tc_give_registers
+// Threads of this group of four warps have so many registers from now on, fewer than before.
+template <int count> static __forceinline__ void tc_give_registers() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(count));
+}
+
+//= tc_take_registers
+// They have so many, more than before.
+template <int count> static __forceinline__ void tc_take_registers() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(count));
+}
+
 //= tc_matrix
 // A matrix in swizzled shared memory, with so many bytes from eight rows to the next ones, and from panel to panel (PTX
 // ISA: Matrix Descriptor Format).

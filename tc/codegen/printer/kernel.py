@@ -32,6 +32,7 @@ from tc.codegen.printer.routines import (
 )
 from tc.codegen.printer.scatters import around, hoisted
 from tc.codegen.printer.statements import barrier, prefetch, statement
+from tc.codegen.printer.streams import is_stream, users_loop
 from tc.codegen.printer.storage import declared, is_over_tiles, own_storage
 from tc.codegen.printer.tile import NotVectorsError
 from tc.codegen.printer.totals import ArrayTotals, TotalNames, folds_in, folds_of_variables
@@ -95,6 +96,9 @@ class KernelPrinter:
                 return lane_total(self.context, tree, scope)
             case Loop() if (call := copying_call(self, tree, scope)) is not None:
                 return call
+            case Loop() if is_stream(tree) and scope.launch is not None:
+                plain = None if self.context.dialect.grids is None else self._reducing_loop(tree, scope)
+                return users_loop(self, tree, scope, plain)
             case Loop():
                 return self._reducing_loop(tree, scope)
             case Allocation(buffer, body):

@@ -43,7 +43,8 @@ class Launch:
     """Blocks of a grid and threads of a block, outermost loop first, and how many of these loops stand around.
 
     A grid of more dimensions than the hardware has lies along its first one.  ``shared``: the buffers
-    that the threads of a block share, and where each begins in the ``shared_bytes`` of them.
+    that the threads of a block share, and where each begins in the ``shared_bytes`` of them.  ``fillers``: further
+    threads along the outermost loop over threads, which no loop has.
     """
 
     grid: tuple[int, ...]
@@ -52,6 +53,7 @@ class Launch:
     shared_bytes: int
     blocks_around: int = 0
     threads_around: int = 0
+    fillers: int = 0
 
     def variable(self, kind: LoopKind) -> str:
         """What says which iteration of the next loop of this kind runs."""
@@ -93,6 +95,8 @@ class Launch:
         if len(own) > len(AXES):
             own = (math.prod(own),)
             assert own[0] <= MOST_BLOCKS[0], "the loops are shared by as many blocks as a grid can have"
+        if kind is LoopKind.THREAD and self.fillers:
+            own = (own[0] + self.fillers, *own[1:])
         return (*reversed(own), *(1 for _ in range(len(AXES) - len(own))))
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import partial, reduce
 from typing import Final
 
 from tc.base.frozen import frozen
-from tc.base.grid import STATIC_SHARED, Argument, GridKernel, Place
+from tc.base.grid import STATIC_SHARED, Argument, GridKernel, Place, TensorMap
 from tc.base.types import ScalarType
 from tc.codegen.index.launch_offsets import LaunchOffsets
 from tc.codegen.index.placement import ALIGNMENT
@@ -18,6 +18,8 @@ from tc.codegen.printer.launch import AXES, Launch, launch_of
 from tc.codegen.printer.printed import ALIGNED, ELSE, Facts, Printed, line, together
 from tc.codegen.printer.routines import SCRATCH, TEAM, Parameter, finished, passed, routine, structure, used
 from tc.codegen.printer.storage import kept_variable
+from tc.codegen.printer.streams import FILLERS, begin, channel_parameters, map_parameters, maps_of, stream_in
+from tc.codegen.printer.streams import channels as channels_of
 from tc.codegen.text.dialect import Dialect, GridWords
 from tc.codegen.text.fragment import NO_NAMES, Fragment, call, filled, infix, named
 from tc.codegen.text.lines import braced
@@ -59,7 +61,11 @@ def launch(printer: TreePrinter, tree: LoopTree, scope: Scope) -> Printed:
     """
     context = printer.context
     launched = launch_of(tree, scope.ranges)
+    found = stream_in(tree)
+    if found is not None:
+        launched = replace(launched, fillers=FILLERS)
     order = _order(context, tree, launched)
+    assert found is None or order is None, "the threads of a stream are as the hardware numbers them"
     fixed = LaunchOffsets({c.variable: Range(0, c.extent - 1) for c in launched.coordinates}, context.dialect)
     body = finished(printer.tree(tree, replace(scope, launch=launched, fixed=fixed)), context.dialect)
     offsets = (
@@ -69,8 +75,15 @@ def launch(printer: TreePrinter, tree: LoopTree, scope: Scope) -> Printed:
         for name, sum, copied in fixed.computed()
     )
     shared, body = together(_shared(context, launched)), together((*offsets, body))
+    filling, maps = Printed(()), tuple[TensorMap, ...]()
+    if found is not None:
+        outside = replace(scope, launch=launched)
+        for loop in found.above:
+            _, outside = mapped_loop(loop, outside)
+        filling = begin(printer, found, outside, math.prod(launched.block))
+        maps = maps_of(context, found.stream) if context.dialect.grids is not None else ()
     if context.dialect.grids is None:
-        body = shared + body
+        body = shared + filling + body
     index = named(context.dialect.index)
     around = (
         Parameter(index, "", loop_variable(depth), "", Argument(Place.STEP, depth)) for depth in range(scope.depth)
@@ -78,16 +91,23 @@ def launch(printer: TreePrinter, tree: LoopTree, scope: Scope) -> Printed:
     exchanged = _exchanged(context, tree)
     captured = tuple(
         replace(p, qualifier="") if p.name in exchanged else p
-        for p in used((*context.parameters, *around), body)
+        for p in used((*context.parameters, *around), filling + body)
         if p != SCRATCH
     )
+    channels = tuple[Parameter, ...]()
+    if found is not None and context.dialect.grids is not None and context.dialect.matrices is not None:
+        words = context.dialect.matrices.groups.streams
+        captured = (*map_parameters(found.stream), *captured)
+        shared = channels_of(words, found.stream) + shared
+        channels = channel_parameters(words)
     label = f"tc_kernel_{scope.functions + len(body.facts.functions)}"
     buffers = (
         Parameter(filled("{} *", context.storage(own.layout.type)), "", name, name)
         for own, _ in launched.shared
         for name in (context.names.tensors[own.name],)
     )
-    kernel = _Kernel(label, context.dialect, launched, captured, body, shared, tuple(buffers), order)
+    own_names = (*buffers, *channels)
+    kernel = _Kernel(label, context.dialect, launched, captured, body, shared, own_names, order, filling, maps)
     if context.dialect.grids is not None:
         own = _grid_kernel(kernel, context.dialect.grids, context.program)
     elif TEAM.name in body.facts.names:
@@ -102,7 +122,8 @@ class _Kernel:
     """What one thread does: ``body``, which mentions the parameters ``captured``.
 
     ``shared``: declares the ``buffers`` that the threads of a block share, where the body does not.  ``order``: of the
-    threads of a block; None: as the hardware numbers them.
+    threads of a block; None: as the hardware numbers them.  ``filling``: what threads do before, which some return from;
+    ``maps``: of the tensors of which these copy boxes.
     """
 
     label: str
@@ -113,6 +134,8 @@ class _Kernel:
     shared: Printed
     buffers: tuple[Parameter, ...]
     order: ThreadOrder | None = None
+    filling: Printed = field(default_factory=lambda: Printed(()))
+    maps: tuple[TensorMap, ...] = ()
 
 
 def _order(context: Context, tree: LoopTree, launched: Launch) -> ThreadOrder | None:
@@ -163,7 +186,7 @@ def _grid_kernel(kernel: _Kernel, words: GridWords, program: LoopProgram) -> Pri
     launched, captured = kernel.launch, kernel.captured
     sizes = (launched.sizes(LoopKind.BLOCK), launched.sizes(LoopKind.THREAD))
     given = tuple(p.given for p in captured if p.given is not None)
-    grid = GridKernel(kernel.label, *sizes, launched.shared_bytes, given)
+    grid = GridKernel(kernel.label, *sizes, launched.shared_bytes, given, kernel.maps)
     begin = [line("{} += {};", named(p.name), p.before) for p in captured if words.from_lowest and p.before]
     steps = {p.name: _step(p, kernel.dialect) for p in captured if p.given is not None and p.given.place is Place.STEP}
     captured = tuple(steps.get(p.name, p) for p in captured)
@@ -177,7 +200,7 @@ def _grid_kernel(kernel: _Kernel, words: GridWords, program: LoopProgram) -> Pri
         digits = next(orders, None) if c.kind is LoopKind.THREAD else None
         plain = c.value(word.format(axis=AXES[c.axis], number=c.axis))
         value = plain if digits is None else _sum(digits, grid.threads)
-        if c.variable in kernel.body.facts.names:
+        if c.variable in kernel.body.facts.names | kernel.filling.facts.names:
             begin.append(line("const {} {} = {};", kernel.dialect.index, named(c.variable), value))
     begin.append(kernel.shared)
     x, y, z = grid.block
@@ -205,6 +228,7 @@ def _in_versions(kernel: _Kernel) -> tuple[tuple[Printed, ...], Printed]:
     places = (Parameter(index, "", c.variable, c.variable) for c in kernel.launch.coordinates)
     parameters = (*kernel.captured, *used((*kernel.buffers, *places), kernel.body))
     label = f"{kernel.label}_run"
+    parameters = tuple(own for own in parameters if own.given is None or own.given.place is not Place.MAP)
     function = routine(label, parameters, kernel.body, replace(dialect, routine=_VERSIONS.format(ALIGNED)))
     bytes = max(own for _, own in aligned)
     every = reduce(
@@ -212,8 +236,13 @@ def _in_versions(kernel: _Kernel) -> tuple[tuple[Printed, ...], Printed]:
         (filled("({}){}", named("uintptr_t"), named(name)) for name in sorted({n for n, _ in aligned})),
     )
     calls = [line("{}<{}>({});", named(label), version, passed(parameters)) for version in ("true", "false")]
-    whole = calls[0].braced(filled("if ((({}) & {}) == 0)", every, bytes - 1))
-    return (function.between((), ("",)),), whole + calls[1].braced(ELSE)
+    condition = filled("(({}) & {}) == 0", every, bytes - 1)
+    asked = Printed(())
+    if kernel.filling.lines:
+        asked = line("const bool {} = {};", named(ALIGNED), condition) + kernel.filling
+        condition = named(ALIGNED)
+    whole = calls[0].braced(filled("if ({})", condition))
+    return (function.between((), ("",)),), asked + whole + calls[1].braced(ELSE)
 
 
 _UNSIGNED: Final = "unsigned"

@@ -13,6 +13,8 @@ from tc.base.types import ScalarType
 from tc.codegen.text.fragment import Template
 from tc.codegen.text.functions import C_LIBRARY, CUDA_LIBRARY, Library
 from tc.codegen.text.numerics import OF_C, OF_CUDA
+from tc.codegen.text.streams import EMULATED, StreamWords
+from tc.codegen.text.streams import OF_CUDA as OF_CUDA_STREAMS
 from tc.codegen.text.wgmma import COLUMNS, HALVES, function
 
 
@@ -67,7 +69,7 @@ class GroupWords:
     the next ones, and ``{leading}`` from one panel to the next.  ``multiply``: by columns and PTX's name for the type
     of operands, the statement that adds to sums of two rows, from ``{upper}`` and ``{lower}`` on, the products of the
     operands ``{left}`` and ``{right}``; whether each of these is ``{turned}``.  ``fence``: the statement behind which
-    what the thread has written is seen.  ``{number}``: of the exchange in the kernel.
+    what the thread has written is seen.  ``{number}``: of the exchange in the kernel.  ``streams``: of tiles.
     """
 
     begin: Template
@@ -76,6 +78,7 @@ class GroupWords:
     matrix: Template
     multiply: Mapping[tuple[int, str], Template]
     fence: Template
+    streams: StreamWords
 
 
 @frozen
@@ -287,6 +290,7 @@ EMULATOR: Final = replace(
                 for type in HALVES
             },
             fence=Template("tc_fence(team);", frozenset({"tc_fence", "team"})),
+            streams=EMULATED,
         ),
     ),
     watches=True,
@@ -361,6 +365,7 @@ CUDA: Final = replace(
                 for type in HALVES
             },
             fence=Template("tc_fence();", frozenset({"tc_fence"})),
+            streams=OF_CUDA_STREAMS,
         ),
     ),
     masks=True,

@@ -13,6 +13,7 @@ from typing import Final
 
 from tc.base.frozen import frozen
 from tc.codegen.text.functions import C_LIBRARY
+from tc.codegen.text.streams import functions as box_functions
 from tc.codegen.text.wgmma import functions
 
 _MARKER = "//= "
@@ -67,7 +68,7 @@ def _sections_of(file: str | None) -> tuple[Section, ...]:
     if file is None:
         return ()
     text = files("tc.codegen.prelude").joinpath(file).read_text(encoding="utf-8")
-    made = (f"{name}\n{text}" for name, text in functions()) if file == OF_CUDA else ()
+    made = (f"{name}\n{text}" for name, text in (*functions(), *box_functions())) if file == OF_CUDA else ()
     return tuple(map(_section, (*text.split(_MARKER)[1:], *made)))
 
 

@@ -15,6 +15,7 @@ import islpy as isl
 
 from tc.polyhedral.analysis.times import Times
 from tc.polyhedral.execution.barriers import WarpPlace
+from tc.polyhedral.execution.streams import StreamPlace
 from tc.polyhedral.ir.loops import Buffer, GroupMma, Mma, Scheduled
 
 # Of a buffer, around the instances of some statements; None where it is around none of them.
@@ -101,7 +102,7 @@ class Execution:
     which does not say.  ``allocated``: the buffers as the loops bring them; ``nodes``: what stands at their leaves.
     ``places``: of programs that run on threads.  ``divergent``: barriers that some thread of a block may miss.
     ``unlaunched``: statements that hardware does not run as the loops around them say.  ``matrices``: where whole warps
-    run several instances by matrix instructions.
+    run several instances by matrix instructions.  ``streams``: loops that two sorts of threads may run.
     """
 
     times: Mapping[str, tuple[Times, ...]]
@@ -120,3 +121,4 @@ class Execution:
     divergent: tuple[str, ...] = ()
     unlaunched: tuple[str, ...] = ()
     matrices: tuple[MatrixPlace, ...] = ()
+    streams: tuple[StreamPlace, ...] = ()

@@ -27,6 +27,7 @@ from tc.polyhedral.execution.execution import Concurrency, Execution, LocalSubsc
 from tc.polyhedral.execution.launched import is_run_as_launched
 from tc.polyhedral.execution.launches import Launches, steps_above_nest
 from tc.polyhedral.execution.scopes import Scope, Time
+from tc.polyhedral.execution.streams import stream_places
 from tc.polyhedral.ir.loops import (
     Allocation,
     Barrier,
@@ -83,6 +84,13 @@ def loop_execution(
             leaves.matrix_place(path, branch, launches.sizes(path).block)
             for branch, (_, path) in zip(branches, paths, strict=True)
             if branch.by_warp
+        ),
+        streams=tuple(
+            stream_places(
+                paths,
+                [branch.instances for branch in branches],
+                [launches.sizes(path).block for _, path in paths],
+            )
         ),
         divergent=tuple(
             instance.statement

@@ -39,6 +39,8 @@ class Violation(Enum):
     WRONG_NODE = "the loops have a statement in the place of a barrier, or a barrier in the place of a statement"
     WRONG_FRAGMENT = "a lane holds something else than what a matrix instruction multiplies there"
     UNFENCED = "matrix instructions that read shared memory by themselves may not see what threads wrote there"
+    UNORDERED_STREAM = "a tile of a stream may not be in its slot while it is used"
+    WRONG_BOX = "a box of a stream is something else than what the copies of its loop bring"
     ALONE = "some lane of a warp may miss an exchange"
     SURPLUS = "what is computed beyond the program may be seen"
 

@@ -25,6 +25,7 @@ from tc.polyhedral.ir.loops import (
     Prefetch,
     Use,
 )
+from tc.polyhedral.ir.streams import Stream
 
 _FUNCTIONS: Final = {
     IndexOperator.MINIMUM: "min",
@@ -94,7 +95,14 @@ def _lines(tree: LoopTree, indent: str) -> Iterator[str]:
 def _loop(loop: Loop) -> str:
     step = "" if loop.step == 1 else f" step {loop.step}"
     totals = "".join(f", total of {total.statement}" for total in loop.totals)
-    return f"{loop.kind.value} {loop.iterator} = {index_text(loop.lower)} .. {index_text(loop.upper)}{step}{totals}"
+    bounds = f"{index_text(loop.lower)} .. {index_text(loop.upper)}"
+    stream = "" if loop.stream is None else f", {_stream(loop.stream)}"
+    return f"{loop.kind.value} {loop.iterator} = {bounds}{step}{totals}{stream}"
+
+
+def _stream(stream: Stream) -> str:
+    boxes = ", ".join(f"{own.buffer} {'x'.join(map(str, own.box))}" for own in stream.boxes)
+    return f"a stream of {stream.tiles} tiles in {stream.slots} slots, filled by a thread of its own with {boxes}"
 
 
 def _buffer(buffer: Buffer) -> str:

@@ -16,6 +16,7 @@ from tc.base.grid import WARP
 from tc.base.types import ScalarType
 from tc.language.program.program import Expression, InRange, Owned, Read, Reduction
 from tc.language.program.specialization import Layout, Sizes
+from tc.polyhedral.ir.streams import Stream
 from tc.polyhedral.ir.swizzle import Swizzle
 from tc.polyhedral.ir.totals import Fold, Total
 
@@ -165,7 +166,7 @@ class Loop:
 
     ``totals``: the sums that are begun with 0 before the loop, added to totals while it runs, and to what they were
     before when it ends.  ``folds``: made at the end of iterations.  ``ranges``: all that instances inside have; what
-    lies before or behind all of them need not run.
+    lies before or behind all of them need not run.  ``stream``: how two sorts of threads may run it.
     """
 
     iterator: str
@@ -177,6 +178,7 @@ class Loop:
     totals: tuple[Total, ...] = ()
     folds: tuple[Fold, ...] = ()
     ranges: tuple[ReadRange, ...] = ()
+    stream: Stream | None = None
 
 
 @frozen

@@ -10,7 +10,8 @@ Shown with isl, for a schedule tree and again for the loop tree made of it:
 4. a promoted access finds in its buffer the element that it stands for (``tc.polyhedral.proof.verify_promotion``), what
    is copied asynchronously has arrived (``tc.polyhedral.proof.verify_rotation``), and what is in a register of another
    thread is in its warp, which takes part (``tc.polyhedral.proof.verify_lanes``); so are the lanes of matrix
-   instructions, which hold what these multiply (``tc.polyhedral.proof.tensor.verify_matrices``).
+   instructions, which hold what these multiply (``tc.polyhedral.proof.tensor.verify_matrices``).  What two sorts of threads run in
+   place of a loop does the same (``tc.polyhedral.proof.tensor.verify_streams``).
 
 That the statements themselves are still those of the program is ``tc.polyhedral.proof.verify_statements``; what follows
 from them for every execution is ``tc.polyhedral.proof.demands``.
@@ -43,6 +44,7 @@ from tc.polyhedral.ir.scop import Scop
 from tc.polyhedral.proof.conflicts import Conflict, Rule, different
 from tc.polyhedral.proof.demands import Demands, demands_of
 from tc.polyhedral.proof.tensor.verify_matrices import check_matrices
+from tc.polyhedral.proof.tensor.verify_streams import check_streams
 from tc.polyhedral.proof.verify_lanes import check_lanes
 from tc.polyhedral.proof.verify_leaves import check_leaves
 from tc.polyhedral.proof.verify_promotion import check_scopes
@@ -78,6 +80,7 @@ def _find_counterexample(scop: Scop, execution: Execution, demands: Demands) -> 
         or check_scopes(scop, execution)
         or check_lanes(scop, execution)
         or check_matrices(scop, execution)
+        or check_streams(scop, execution)
     )
 
 

@@ -126,7 +126,7 @@ def _read(tree: LoopTree, values: _Values, at: AtValues, found: list[_Step]) -> 
                 _read(body, {**values, iterator: value}, at, found)
         case Loop(iterator, lower, upper, step, kind, body):
             bounds = at(lower, values), at(upper, values)
-            found.append(_Step("for", bounds, (iterator, step, kind)))
+            found.append(_Step("for", bounds, (iterator, step, kind, tree.stream)))
             _read(body, {name: value for name, value in values.items() if name != iterator}, at, found)
             found.append(_Step("end for"))
         case _:

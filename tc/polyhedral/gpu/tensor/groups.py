@@ -13,7 +13,7 @@ from tc.targets.options import GpuOptions, TensorCores
 
 def has_groups(options: GpuOptions, machine: GpuMachine) -> bool:
     """Whether the machine has instructions for them, and they are wanted."""
-    return machine.warpgroups and options.tensor_cores is TensorCores.WARPGROUPS
+    return machine.warpgroups and options.tensor_cores in (TensorCores.WARPGROUPS, TensorCores.STREAMS)
 
 
 def has_large_product(specialization: Specialization, machine: GpuMachine) -> bool:

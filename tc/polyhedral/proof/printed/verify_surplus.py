@@ -115,8 +115,10 @@ def _pairs(old: LoopTree, new: LoopTree, before: tuple[Step, ...], after: tuple[
 
 def _is_same_loop(old: Loop, new: Loop) -> bool:
     """Whether loops differ in their ends at most, which say where leaves run, and not when."""
-    about, others = ((loop.iterator, loop.step, loop.kind, loop.totals, loop.folds, loop.ranges) for loop in (old, new))
-    if old.kind.is_mapped or old.ranges:
+    about, others = (
+        (loop.iterator, loop.step, loop.kind, loop.totals, loop.folds, loop.ranges, loop.stream) for loop in (old, new)
+    )
+    if old.kind.is_mapped or old.ranges or old.stream:
         return (*about, old.lower, old.upper) == (*others, new.lower, new.upper)
     return about == others and (old.step == 1 or old.lower == new.lower)
 
