@@ -22,9 +22,9 @@ from tc.targets.options_json import from_json, option_value, to_json, value_to_j
 from tc.targets.target import CpuTarget, parse_target
 
 # Descriptions have said what a kernel was really made with since the second one, in which dimensions of arguments sizes
-# are that stay open since the third one, which kernels of a GPU are launched several times since the fourth one, and
-# what they ask of it since the fifth one.
-_FORMAT: Final = 5
+# are that stay open since the third one, which kernels of a GPU are launched several times since the fourth one,
+# what they ask of it since the fifth one, and of which tensors they copy boxes since the sixth one.
+_FORMAT: Final = 6
 _PLACES: Final = 3
 
 

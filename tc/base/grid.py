@@ -51,7 +51,7 @@ class Argument:
 
 @frozen
 class TensorMap:
-    """How a buffer, the ``operand``, lies in memory, of which boxes are copied to shared memory, 128 bytes of a row each.
+    """How a buffer, the ``operand``, lies in memory, of which boxes are copied to shared memory, 128 bytes of each row.
 
     ``shape``: elements of the type along each dimension, outermost first; ``strides``: bytes from one to the next, but
     along the last, where they are side by side; ``box``: elements that are copied at once.

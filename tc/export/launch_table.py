@@ -100,6 +100,11 @@ def _operand(kernel: Exported, operand: Operand) -> str:
 
 
 def _grid(grid: GridKernel, name: str, steps: tuple[int, ...]) -> str:
+    if grid.maps:
+        raise ValueError(
+            f"{name} copies boxes of tensors that only the CUDA driver can describe; compile it with "
+            "tensor_cores=tc.TensorCores.WARPGROUPS"
+        )
     arguments = (replace(a, number=steps[a.number]) if a.place is Place.STEP else a for a in grid.arguments)
     values = (
         string(name),

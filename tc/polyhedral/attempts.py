@@ -98,7 +98,7 @@ def next_attempt(specialization: Specialization, machine: Machine, attempt: Atte
     match obstacle:
         case NoGroups():
             first = first_attempt(specialization, _by_warps(attempt.asked), machine)
-            return replace(first, asked=attempt.asked, decisions=(*first.decisions, _NO_GROUPS))
+            return replace(first, asked=attempt.asked, decisions=(*first.decisions, _no_groups(attempt.asked)))
         case NoMatrices():
             # Buffers that were given up before may be had again.
             first = first_attempt(specialization, _scalar(attempt.asked), machine)
@@ -113,7 +113,7 @@ def next_attempt(specialization: Specialization, machine: Machine, attempt: Atte
         case DivergentSteps():
             # Shared memory, which was given up before, may be had again.
             first = first_attempt(specialization, attempt.asked, machine)
-            before = tuple(own for own in attempt.decisions if own in (_NO_GROUPS, _NO_MATRICES))
+            before = tuple(own for own in attempt.decisions if own in (_no_groups(attempt.asked), _NO_MATRICES))
             options = replace(first.options, schedule=replace(first.options.schedule, scans=False))
             if before:
                 options = _scalar(options) if _NO_MATRICES in before else _by_warps(options)
@@ -255,6 +255,14 @@ _NO_GROUPS: Final = Decision(
     TensorCores.WARPS,
     "no four warps would run whole blocks of a product whose factors lie as they read them",
 )
+
+
+def _no_groups(asked: Options) -> Decision:
+    """Why none work together, of whatever was asked for."""
+    streams = isinstance(asked, GpuOptions) and asked.tensor_cores is TensorCores.STREAMS
+    return replace(_NO_GROUPS, asked=TensorCores.STREAMS) if streams else _NO_GROUPS
+
+
 _NO_MATRICES: Final = Decision(
     "tensor_cores",
     TensorCores.WARPGROUPS,

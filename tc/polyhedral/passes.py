@@ -372,7 +372,7 @@ def _join_kernels(root: LoopTree, scop: Scop, options: GpuOptions, machine: GpuM
 
 def _stream_tiles(root: LoopTree, scop: Scop, options: GpuOptions, machine: GpuMachine) -> Loops:
     streams = machine.warpgroups and options.tensor_cores is TensorCores.STREAMS
-    return (stream_tiles(root, scop) if streams else root), scop
+    return (stream_tiles(root, scop, machine.most_shared) if streams else root), scop
 
 
 def joined_limits(options: GpuOptions, machine: GpuMachine) -> Limits:

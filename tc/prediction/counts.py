@@ -26,7 +26,8 @@ class KernelCount:
     without an index that data choose, and writes; ``chosen``: those of which data choose elements.  ``passed``: of
     ``read``, what kernels before it have written.  ``shared``: bytes of a block's shared memory.  ``kept``: elements
     that a thread has in arrays of its own, in words of 32 bits.  ``ahead``: operands are read from shared memory
-    while threads compute with those before, or instructions with what they read by themselves.
+    while threads compute with those before, or instructions with what they read by themselves.  ``fillers``: of the
+    threads, those that only begin copies.
     """
 
     grid: tuple[int, ...]
@@ -40,6 +41,7 @@ class KernelCount:
     shared: int
     kept: int
     ahead: bool = False
+    fillers: int = 0
 
     @property
     def blocks(self) -> int:

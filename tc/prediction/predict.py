@@ -185,7 +185,7 @@ class _Model:
     def _path(self, demand: Demand) -> float:
         """Clocks of one warp of a block, from its beginning to its end."""
         own = self.constants
-        warps = -(-self.count.threads // WARP)
+        warps = -(-(self.count.threads - self.count.fillers) // WARP)
         latency = self._latency
         path = demand.issued / warps * own.issue + demand.chain * own.operation + demand.barriers * own.barrier
         path += demand.control / warps * own.branch

@@ -352,6 +352,33 @@ status cuLaunchKernel(kernel *launched, unsigned gx, unsigned gy, unsigned gz, u
   return launch_kernel(launched->library->code, launched->name, sizes, stream, extra[1], *(size_t *)extra[3]);
 }
 
+// What cuTensorMapEncodeTiled makes of a tensor, which ptx_streams.h reads.
+typedef struct {
+  uint64_t magic, address;
+  uint32_t size, rank;
+  uint64_t shape[5], strides[4];
+  uint32_t box[5], swizzle;
+} tensor_map;
+
+static const int sizes_of_types[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2};
+
+status cuTensorMapEncodeTiled(tensor_map *map, int type, uint32_t rank, uintptr_t address, const uint64_t *shape,
+                              const uint64_t *strides, const uint32_t *box, const uint32_t *steps, int interleave,
+                              int swizzle, int promotion, int fill) {
+  CALL("cuTensorMapEncodeTiled %u", rank);
+  (void)promotion;
+  if (type < 0 || type > 9 || rank < 1 || rank > 5 || address % 16 || (uintptr_t)map % 64 || interleave || fill) return INVALID_VALUE;
+  *map = (tensor_map){0x70616d, address, sizes_of_types[type], rank, {0}, {0}, {0}, swizzle};
+  for (uint32_t n = 0; n < rank; n += 1) {
+    if (!shape[n] || shape[n] > 1ull << 32 || !box[n] || box[n] > 256 || steps[n] != 1) return INVALID_VALUE;
+    if (n && (strides[n - 1] % 16 || strides[n - 1] >= 1ull << 40)) return INVALID_VALUE;
+    map->shape[n] = shape[n];
+    map->box[n] = box[n];
+    if (n) map->strides[n - 1] = strides[n - 1];
+  }
+  return box[0] * map->size * (swizzle == 3) <= 128 ? SUCCESS : INVALID_VALUE;
+}
+
 // ---- graphs of kernels, each of which waits for the one before
 
 enum { NODES = 256, ARGUMENTS = 512 };

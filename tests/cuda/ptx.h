@@ -10,7 +10,7 @@
 #include <ucontext.h>
 
 enum { WARP = 32, STACK_BYTES = 1 << 16, MOST_COPIES = 512, MOST_GROUPS = 64 };
-enum { RUNNING, AT_BARRIER, AT_EXCHANGE, DONE };
+enum { RUNNING, AT_BARRIER, AT_EXCHANGE, AT_CHANNEL, DONE };
 
 // A copy that has begun: what it reads is read, and written, when it is waited for.
 typedef struct { uint64_t to, from; int bytes; } copy;
@@ -46,6 +46,8 @@ static void allow(uint64_t begin, uint64_t end) {
 static void allow_constants(void);
 static void note_write(uint64_t address, int bytes);
 static void forget_products(void);
+static void forget_channels(void);
+static int channels_move(int count);
 
 static void fail(const char *what, uint64_t where) {
   if (!*failure) snprintf(failure, sizeof failure, "%s at %#llx by thread %u %u %u of block %u %u %u", what,
@@ -167,8 +169,10 @@ static int advance(int count) {
   for (int begin = 0; begin < count; begin += WARP)
     moved |= exchanged(threads + begin, count - begin < WARP ? count - begin : WARP);
   if (moved) return 1;
-  for (int n = 0; n < count; n += 1) {
+  for (int n = 0; n < count; n += 1)
     if (threads[n].state == RUNNING) return 1;
+  if (channels_move(count)) return 1;
+  for (int n = 0; n < count; n += 1) {
     waiting += threads[n].state == AT_BARRIER;
     left += threads[n].state != DONE;
   }
@@ -208,6 +212,7 @@ static void run_block(int count, int backwards) {
   }
   memset(shared_memory, 0xff, shared_bytes);
   forget_products();
+  forget_channels();
   do {
     for (int begin = 0; begin < count; begin += WARP) run_warp(begin, count - begin < WARP ? count - begin : WARP, backwards);
   } while (advance(count));

@@ -74,7 +74,10 @@ class _Module:
     functions: list[str] = field(default_factory=list)
 
     def source(self) -> str:
-        headers = (Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("ptx.h", "ptx_groups.h"))
+        headers = (
+            Path(__file__).with_name(name).read_text(encoding="utf-8")
+            for name in ("ptx.h", "ptx_groups.h", "ptx_streams.h")
+        )
         places = " ".join(f"allow((uintptr_t){name}, (uintptr_t){name} + sizeof {name});" for name in self.constants)
         parts = [
             *headers,
@@ -114,9 +117,10 @@ class _Module:
             self.kernels.append(name)
             header, offset = f"static void kernel_{name}(const unsigned char *arguments)", 0
             for own in declared:
-                offset = -(-offset // BYTES[own[3]]) * BYTES[own[3]]
+                alignment = int(own[2] or BYTES[own[3]])
+                offset = -(-offset // alignment) * alignment
                 lines.append(f"const unsigned char *{c_name(own[4])} = arguments + {offset};")
-                offset += BYTES[own[3]]
+                offset += BYTES[own[3]] * int(own[5] or 1)
         else:
             returned = [own for text in (results or "").split(",") if (own := _declared(text)) is not None]
             places = ", ".join(f"unsigned char *{c_name(own[4])}" for own in (*returned, *declared))

@@ -36,7 +36,10 @@ static void note_write(uint64_t address, int bytes) {
   own->written[own->writes++].bytes = bytes;
 }
 
+static void fence_channels(void);
+
 static void fence_proxy(void) {
+  fence_channels();
   products_of *own = own_products();
   if (own->writes == MOST_WRITES) fail("too many writes without a fence", 0);
   for (int n = 0; n < own->writes; n += 1)

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from tests.cuda.ptx_groups import WIDE, fence, group_instruction
+from tests.cuda.ptx_streams import box_copy, channel_instruction, registers_moved
 from tests.cuda.ptx_types import BYTES, C_TYPES, FLOATS
 
 if TYPE_CHECKING:
@@ -257,6 +258,8 @@ def _address(own: Function, modes: Items[str], operands: Items[str]) -> str | No
 
 def _copy(own: Function, modes: Items[str], operands: Items[str]) -> str | None:
     match modes:
+        case ["async", "bulk", *_]:
+            return box_copy(own, modes, operands)
         case ["async", "commit_group"]:
             return "close_group();"
         case ["async", "wait_group"]:
@@ -364,6 +367,8 @@ _OTHERS: Final[Mapping[str, _Make]] = MappingProxyType(
         "ldmatrix": _load_matrices,
         "mma": _multiply_matrices,
         "wgmma": group_instruction,
+        "mbarrier": channel_instruction,
+        "setmaxnreg": lambda _own, modes, operands: registers_moved(modes, operands),
         "fence": lambda _own, modes, _operands: fence(modes),
         "bfi": _insert,
         "prmt": _permute,

@@ -68,6 +68,9 @@ _FORMATS: Final = MappingProxyType(
 )
 
 
+_OTHERS = {Place.STEP: "i", Place.MAP: "128s"}
+
+
 class _Program:
     """What a binary stands for: the same loops, compiled for the emulator."""
 
@@ -99,7 +102,7 @@ class _Program:
 
     def _format(self, grid: GridKernel) -> str:
         return "".join(
-            _FORMATS[self._scalars[a.number]] if a.place is Place.SCALAR else "i" if a.place is Place.STEP else "P"
+            _FORMATS[self._scalars[a.number]] if a.place is Place.SCALAR else _OTHERS.get(a.place, "P")
             for a in grid.arguments
         )
 

@@ -216,7 +216,8 @@ class Found:
                 return (
                     not any(isinstance(node, Matrices) for node in found)
                     if value is TensorCores.NONE
-                    else value is TensorCores.WARPGROUPS or not any(isinstance(node, GroupMma) for node in found)
+                    else value in (TensorCores.WARPGROUPS, TensorCores.STREAMS)
+                    or not any(isinstance(node, GroupMma) for node in found)
                 )
             case "min_blocks_per_multiprocessor":
                 return bool(loops.resident == value)

@@ -32,8 +32,8 @@ from tc.codegen.printer.routines import (
 )
 from tc.codegen.printer.scatters import around, hoisted
 from tc.codegen.printer.statements import barrier, prefetch, statement
-from tc.codegen.printer.streams import is_stream, users_loop
 from tc.codegen.printer.storage import declared, is_over_tiles, own_storage
+from tc.codegen.printer.streams import printed_users
 from tc.codegen.printer.tile import NotVectorsError
 from tc.codegen.printer.totals import ArrayTotals, TotalNames, folds_in, folds_of_variables
 from tc.codegen.text.fragment import NO_NAMES, Fragment, all_of, filled, named
@@ -42,6 +42,7 @@ from tc.codegen.text.names import loop_variable
 from tc.codegen.text.numerics import changes_in_lanes
 from tc.polyhedral.analysis.accumulate import Accumulation, accumulation, lane_of
 from tc.polyhedral.analysis.ranges import always_runs
+from tc.polyhedral.analysis.streamed import is_stream
 from tc.polyhedral.execution.thread_registers import ThreadRegisters
 from tc.polyhedral.ir.loops import (
     Allocation,
@@ -98,7 +99,7 @@ class KernelPrinter:
                 return call
             case Loop() if is_stream(tree) and scope.launch is not None:
                 plain = None if self.context.dialect.grids is None else self._reducing_loop(tree, scope)
-                return users_loop(self, tree, scope, plain)
+                return printed_users(self, tree, scope, plain)
             case Loop():
                 return self._reducing_loop(tree, scope)
             case Allocation(buffer, body):

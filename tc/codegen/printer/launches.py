@@ -18,7 +18,7 @@ from tc.codegen.printer.launch import AXES, Launch, launch_of
 from tc.codegen.printer.printed import ALIGNED, ELSE, Facts, Printed, line, together
 from tc.codegen.printer.routines import SCRATCH, TEAM, Parameter, finished, passed, routine, structure, used
 from tc.codegen.printer.storage import kept_variable
-from tc.codegen.printer.streams import FILLERS, begin, channel_parameters, map_parameters, maps_of, stream_in
+from tc.codegen.printer.streams import begin, channel_parameters, map_parameters, maps_of
 from tc.codegen.printer.streams import channels as channels_of
 from tc.codegen.text.dialect import Dialect, GridWords
 from tc.codegen.text.fragment import NO_NAMES, Fragment, call, filled, infix, named
@@ -26,6 +26,7 @@ from tc.codegen.text.lines import braced
 from tc.codegen.text.names import loop_variable
 from tc.language.program.guards import guarded_reads
 from tc.polyhedral.analysis.ranges import Range, Ranges, range_of
+from tc.polyhedral.analysis.streamed import stream_in
 from tc.polyhedral.execution.thread_registers import ThreadRegisters
 from tc.polyhedral.generate.thread_orders import thread_order
 from tc.polyhedral.ir.loops import (
@@ -43,6 +44,7 @@ from tc.polyhedral.ir.loops import (
     LoopTree,
     leaves,
 )
+from tc.polyhedral.ir.streams import FILLING_WARPS
 from tc.polyhedral.ir.swizzle import SWIZZLED_ROWS
 from tc.polyhedral.ir.thread_order import Digit, ThreadOrder
 from tc.polyhedral.proof.printed.verify_thread_order import prove_thread_order
@@ -63,7 +65,7 @@ def launch(printer: TreePrinter, tree: LoopTree, scope: Scope) -> Printed:
     launched = launch_of(tree, scope.ranges)
     found = stream_in(tree)
     if found is not None:
-        launched = replace(launched, fillers=FILLERS)
+        launched = replace(launched, fillers=FILLING_WARPS)
     order = _order(context, tree, launched)
     assert found is None or order is None, "the threads of a stream are as the hardware numbers them"
     fixed = LaunchOffsets({c.variable: Range(0, c.extent - 1) for c in launched.coordinates}, context.dialect)
@@ -122,8 +124,8 @@ class _Kernel:
     """What one thread does: ``body``, which mentions the parameters ``captured``.
 
     ``shared``: declares the ``buffers`` that the threads of a block share, where the body does not.  ``order``: of the
-    threads of a block; None: as the hardware numbers them.  ``filling``: what threads do before, which some return from;
-    ``maps``: of the tensors of which these copy boxes.
+    threads of a block; None: as the hardware numbers them.  ``filling``: what threads do before, from which some
+    return; ``maps``: of the tensors of which these copy boxes.
     """
 
     label: str

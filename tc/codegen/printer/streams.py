@@ -17,72 +17,25 @@ from tc.codegen.printer.printed import ALIGNED, ELSE, Printed, line, together
 from tc.codegen.printer.routines import Parameter
 from tc.codegen.text.fragment import Fragment, filled, infix, listed, named, prefix
 from tc.codegen.text.streams import StreamWords
+from tc.polyhedral.analysis.streamed import Found, users_loop
 from tc.polyhedral.ir.index_arithmetic import modulo, plus, quotient, times
 from tc.polyhedral.ir.loops import (
-    Allocation,
-    Barrier,
-    Block,
-    Copy,
-    Guard,
     IndexExpression,
     IndexLiteral,
     IndexOperation,
     IndexOperator,
     IndexVariable,
-    Leaf,
     Loop,
     LoopKind,
-    LoopTree,
 )
-from tc.polyhedral.ir.streams import Await, BoxCopy, Channel, Drain, Expect, Leave, Stream, Sum, Use
+from tc.polyhedral.ir.streams import FILLING_WARPS, Await, BoxCopy, Channel, Drain, Expect, Leave, Stream, Sum, Use
 from tc.polyhedral.ir.swizzle import SWIZZLED_ROW
 
-# Threads of the filler's group along the outermost loop over threads, which counts warps.
-FILLERS: Final = 4
 # Registers of a multiprocessor for each of a group's threads, what they are given by, and the fewest (PTX: setmaxnreg).
-_REGISTERS: Final = (64 << 10) // (FILLERS * WARP)
+_REGISTERS: Final = (64 << 10) // (FILLING_WARPS * WARP)
 _UNIT: Final = 8
 _FEWEST: Final = 24
 _MOST: Final = 240
-
-
-@frozen
-class Found:
-    """A stream in the loops of a kernel, and the loops above it."""
-
-    loop: Loop
-    above: tuple[Loop, ...]
-
-    @property
-    def stream(self) -> Stream:
-        """What it is."""
-        assert self.loop.stream is not None, "it is one"
-        return self.loop.stream
-
-
-def stream_in(tree: LoopTree, above: tuple[Loop, ...] = ()) -> Found | None:
-    """The stream of a kernel; None where it has none, or sums are taken from the loop at some of its iterations."""
-    match tree:
-        case Loop(kind=LoopKind.BLOCK | LoopKind.THREAD):
-            return stream_in(tree.body, (*above, tree))
-        case Loop():
-            return Found(tree, above) if is_stream(tree) else None
-        case Allocation(_, body):
-            return stream_in(body, above)
-        case Block(children):
-            return next(filter(None, (stream_in(child, above) for child in children)), None)
-        case Guard() | Leaf():
-            return None
-        case _:
-            assert_never(tree)
-
-
-def is_stream(loop: Loop) -> bool:
-    """Whether the loop is printed as one: it may have been cut since."""
-    stream = loop.stream
-    if stream is None or loop.totals or loop.folds:
-        return False
-    return (loop.lower, loop.upper, loop.step) == (IndexLiteral(-stream.ahead), IndexLiteral(stream.tiles - 1), 1)
 
 
 def maps_of(context: Context, stream: Stream) -> tuple[TensorMap, ...]:
@@ -112,7 +65,7 @@ def _map_name(stream: Stream, box: BoxCopy) -> str:
 
 def registers(threads: int) -> tuple[int, int] | None:
     """Of the threads of the filler's group, and of so many others; None where all have as many as there can be."""
-    groups = threads // (FILLERS * WARP)
+    groups = threads // (FILLING_WARPS * WARP)
     every = _REGISTERS // (groups + 1) // _UNIT * _UNIT
     others = min(_MOST, (every * (groups + 1) - _FEWEST) // groups // _UNIT * _UNIT)
     return None if every >= others else (_FEWEST, others)
@@ -151,7 +104,7 @@ class StreamPrinter:
 
     def users(self) -> Printed:
         """The loop of the others."""
-        tiles = replace(self.tiles, body=_without_copies(self.loop.body, self.loop.iterator))
+        tiles = users_loop(self.loop)
         inside = self.scope.inside(tiles)
         body = together(self.using(own, inside, tiles) for own in self.stream.users)
         printed = self.printer.loop(tiles, self.scope, body)
@@ -239,7 +192,7 @@ class StreamPrinter:
             )
 
 
-def users_loop(printer: TreePrinter, loop: Loop, scope: Scope, plain: Printed | None) -> Printed:
+def printed_users(printer: TreePrinter, loop: Loop, scope: Scope, plain: Printed | None) -> Printed:
     """The loop of the users; ``plain``: the loop as it is, for tensors that are not aligned."""
     assert loop.stream is not None, "it is one"
     users = StreamPrinter(printer, loop.stream, loop, scope).users()
@@ -300,25 +253,3 @@ def _expression(sum: Sum) -> IndexExpression:
 
 def _numbers(values: tuple[int, ...]) -> str:
     return ", ".join(map(str, values))
-
-
-def _without_copies(tree: LoopTree, tile: str) -> LoopTree:
-    """What uses tiles, which are counted from 0 on."""
-    match tree:
-        case Block(children):
-            kept = tuple(own for child in children if (own := _without_copies(child, tile)) != Block(()))
-            return kept[0] if len(kept) == 1 else Block(kept)
-        case Guard(IndexOperation(IndexOperator.GREATER_EQUAL, (IndexVariable(name), IndexLiteral(0))), then, None) if (
-            name == tile
-        ):
-            return _without_copies(then, tile)
-        case Guard(condition, then, None):
-            inner = _without_copies(then, tile)
-            return inner if inner == Block(()) else Guard(condition, inner, None)
-        case Loop() | Allocation():
-            inner = _without_copies(tree.body, tile)
-            return inner if inner == Block(()) else replace(tree, body=inner)
-        case Copy(group=str()) | Barrier():
-            return Block(())
-        case _:
-            return tree

@@ -102,7 +102,8 @@ def _text(rank: int) -> str:
     registers = ", ".join(f"%{n + 2}" for n in range(rank))
     given = ", ".join(f'"r"(at{n})' for n in range(rank))
     instruction = f"cp.async.bulk.tensor.{rank}d.shared::cluster.global.mbarrier::complete_tx::bytes"
-    header = f"static __forceinline__ void tc_copy_box_{rank}(void *to, const tc_tensor_map *map, uint64_t *channel, {places})"
+    parameters = f"void *to, const tc_tensor_map *map, uint64_t *channel, {places}"
+    header = f"static __forceinline__ void tc_copy_box_{rank}({parameters})"
     lines = [
         f"{header} {{",
         f'  asm volatile("{instruction} [%0], [%1, {{{registers}}}], [%{rank + 2}];"',

@@ -12,9 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from tc.base.frozen import frozen
+
+# Warps of the group that the filler belongs to, whose other threads do nothing.
+FILLING_WARPS: Final = 4
 
 
 @frozen
@@ -90,7 +93,7 @@ class Drain:
 
 @frozen
 class Leave:
-    """Each warp arrives at the channel of the slot of tile ``tile + ahead``, which it needs no more, if there is one."""
+    """Each warp arrives at the channel of the slot of tile ``tile + ahead``, if there is one: it needs it no more."""
 
     ahead: int
 

@@ -10,8 +10,8 @@ Shown with isl, for a schedule tree and again for the loop tree made of it:
 4. a promoted access finds in its buffer the element that it stands for (``tc.polyhedral.proof.verify_promotion``), what
    is copied asynchronously has arrived (``tc.polyhedral.proof.verify_rotation``), and what is in a register of another
    thread is in its warp, which takes part (``tc.polyhedral.proof.verify_lanes``); so are the lanes of matrix
-   instructions, which hold what these multiply (``tc.polyhedral.proof.tensor.verify_matrices``).  What two sorts of threads run in
-   place of a loop does the same (``tc.polyhedral.proof.tensor.verify_streams``).
+   instructions, which hold what these multiply (``tc.polyhedral.proof.tensor.verify_matrices``).
+   What two sorts of threads run in place of a loop does the same (``tc.polyhedral.proof.tensor.verify_streams``).
 
 That the statements themselves are still those of the program is ``tc.polyhedral.proof.verify_statements``; what follows
 from them for every execution is ``tc.polyhedral.proof.demands``.

@@ -13,13 +13,14 @@ from typing import Final, Protocol, assert_never
 from tc.base.environment import environment
 from tc.base.errors import ArgumentError, DeviceError, StickyDeviceError
 from tc.base.frozen import frozen
-from tc.base.grid import Argument, GridKernel, Place, Steps, launches
+from tc.base.grid import Argument, GridKernel, Place, Steps, TensorMap, launches
 from tc.base.types import Kind, ScalarType
 from tc.runtime.cuda.chosen_driver import cuda_driver
 from tc.runtime.cuda.cuda_driver import CudaDriver, Event, Launch
 from tc.runtime.cuda.deferred_free import DEFERRED_FREE
 from tc.runtime.cuda.recent_launches import RECENT_LAUNCHES
 from tc.runtime.cuda.started import STARTED, StartedKernel
+from tc.runtime.cuda.tensor_maps import MAP_BYTES, described
 from tc.runtime.host.binary import Binary
 from tc.runtime.views.view import CudaMemory, Stream
 from tc.targets.multiprocessor import MULTIPROCESSORS
@@ -86,10 +87,11 @@ def _runs(device: tuple[int, int], architecture: str) -> bool:
 
 @frozen
 class _Launch:
-    """How the arguments of one kernel are packed: which of all values, and in which layout."""
+    """How the arguments of one kernel are packed: which of all values, and in which layout; behind the ``maps``."""
 
     pack: Callable[..., bytes]
     numbers: tuple[int, ...]
+    maps: tuple[TensorMap, ...]
 
 
 class CudaKernel:
@@ -170,7 +172,8 @@ class CudaKernel:
         values = (*addresses, *[workspace + offset for offset in self._offsets], *scalars, word)
         for number, step in self._order:
             launch, given = self._launches[number], (*values, *step)
-            yield Launch(started.module, number, launch.pack(*[given[n] for n in launch.numbers]))
+            maps = [described(own, addresses[own.operand]) for own in launch.maps]
+            yield Launch(started.module, number, launch.pack(*maps, *[given[n] for n in launch.numbers]))
 
     def _start(self, launches: Iterator[Launch], memory: CudaMemory) -> None:
         try:
@@ -219,9 +222,11 @@ def _launch(grid: GridKernel, operands: int, temporaries: int, scalars: Sequence
     first = {Place.BUFFER: 0, Place.TEMPORARY: operands, Place.SCALAR: operands + temporaries}
     first[Place.FAULT] = operands + temporaries + len(scalars)
     first[Place.STEP] = first[Place.FAULT] + 1
-    numbers = tuple(first[argument.place] + argument.number for argument in grid.arguments)
-    layout = "".join(_format(argument, scalars) for argument in grid.arguments)
-    return _Launch(struct.Struct(layout).pack, numbers)
+    # Descriptions of tensors come first, where they begin at multiples of their size.
+    others = grid.arguments[len(grid.maps) :]
+    numbers = tuple(first[argument.place] + argument.number for argument in others)
+    layout = f"{MAP_BYTES}s" * len(grid.maps) + "".join(_format(argument, scalars) for argument in others)
+    return _Launch(struct.Struct(layout).pack, numbers, grid.maps)
 
 
 def _format(argument: Argument, scalars: Sequence[ScalarType]) -> str:

@@ -47,6 +47,7 @@ _PARAMETERS: Final = MappingProxyType(
         "cuStreamIsCapturing": (_HANDLE, _PLACE),
         "cuStreamSynchronize": (_HANDLE,),
         "cuStreamWaitEvent": (_HANDLE, _HANDLE, _NUMBER),
+        "cuTensorMapEncodeTiled": (_PLACE, _NUMBER, _NUMBER, _HANDLE, *(_PLACE,) * 4, *(_NUMBER,) * 4),
         "cuThreadExchangeStreamCaptureMode": (_PLACE,),
     }
 )

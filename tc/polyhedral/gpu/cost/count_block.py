@@ -12,6 +12,7 @@ import numpy as np
 
 from tc.base.frozen import frozen
 from tc.language.program.specialization import Layout
+from tc.polyhedral.analysis.streamed import is_stream, users_loop
 from tc.polyhedral.execution.thread_registers import ThreadRegisters
 from tc.polyhedral.gpu.cost.accesses import Access, price
 from tc.polyhedral.gpu.cost.changes import Changes, changes
@@ -41,13 +42,18 @@ from tc.polyhedral.ir.loops import (
     leaves,
     variables,
 )
+from tc.polyhedral.ir.streams import Expect
+from tc.polyhedral.ir.swizzle import SWIZZLED_ROW
 from tc.polyhedral.ir.totals import Total
+from tc.prediction.demand import SECTOR
 
 # A loop counts, compares and branches.
 _ITERATION: Final = tally(alu=2, control=1)
 # What is decided again in each iteration.
 _CONDITION: Final = tally(alu=1, control=0.5)
 _BARRIER: Final = tally(control=2)
+# What a thread does to wait for a channel, or to begin a copy: addresses, a number of a phase, a branch.
+_AWAIT: Final = 2
 # A shuffle takes as long as so many operations that wait for one another.
 _SHUFFLE: Final = 6
 # A butterfly over the lanes of a warp: a shuffle and an operation for each halving.
@@ -89,6 +95,8 @@ class BlockCounter:
                 return self._mapped(tree, scope)
             case Loop(kind=LoopKind.LANES):
                 return _lanes(tree, scope)
+            case Loop() if is_stream(tree):
+                return self._stream(tree, scope)
             case Loop():
                 return self._loop(tree, scope)
             case Allocation(_, body):
@@ -179,6 +187,18 @@ class BlockCounter:
 
         found, left = self._tree(loop.body, inside(0)) if rounds == 1 else self._rounds(loop, rounds, inside, scope)
         return found + self._sums(loop, trips, scope), left
+
+    def _stream(self, loop: Loop, scope: Scope) -> Found:
+        """What users of tiles ask for, and one thread that begins the copies of boxes: no instructions move these."""
+        stream = loop.stream
+        assert stream is not None, "it is one"
+        found, left = self._loop(users_loop(loop), scope)
+        bytes = sum(own.bytes for own in stream.filler if isinstance(own, Expect))
+        boxes = sum(own.box[-1] * self.layouts[own.buffer].type.itemsize // SWIZZLED_ROW for own in stream.boxes)
+        users = tally(alu=_AWAIT, control=_AWAIT, shared_reads=1, shared_wavefronts=1) * scope.warps
+        filler = tally(alu=_AWAIT * (1 + boxes), control=_AWAIT, copies=1 + boxes)
+        tile = users + filler + tally(copied=bytes / SECTOR, copy_waits=1 / (stream.slots - 1), shared_waits=1)
+        return found + tile * stream.tiles, left
 
     def _sums(self, loop: Loop, trips: int, scope: Scope) -> Tally:
         """What adds the partial sums of arrays to totals in float32, in a loop and behind it."""

@@ -11,10 +11,12 @@ from typing import Final, TypeAlias, TypeVar
 import numpy as np
 
 from tc.base.frozen import frozen
+from tc.base.grid import WARP
 from tc.codegen.index.placement import shared_places
 from tc.language.isl.affine import parameter_name
 from tc.language.program.program import Read, reads_in, walk
 from tc.polyhedral.analysis.ranges import Ranges, size_ranges
+from tc.polyhedral.analysis.streamed import stream_in
 from tc.polyhedral.execution.launch_sizes import LaunchSizes, launch_sizes
 from tc.polyhedral.execution.launches import launched_nests
 from tc.polyhedral.execution.thread_registers import ThreadRegisters
@@ -42,6 +44,7 @@ from tc.polyhedral.ir.loops import (
     StatementBody,
     leaves,
 )
+from tc.polyhedral.ir.streams import FILLING_WARPS
 from tc.prediction.counts import BlockKind, KernelCount
 
 # Blocks that differ by less are of one kind.
@@ -83,9 +86,10 @@ class _NestCounter:
         reads, chosen = self.reads
         opened = size_ranges(self.program.sizes)
         steps = (own for name, own in self.around.items() if name not in opened)
+        fillers = FILLING_WARPS * WARP if stream_in(self.nest) is not None else 0
         return KernelCount(
             grid=grid,
-            threads=math.prod(self.sizes.block),
+            threads=math.prod(self.sizes.block) + fillers,
             launches=math.prod(int(own.most - own.least) + 1 for own in steps),
             kinds=self._kinds(),
             read=sum(spans[name] for name in reads - chosen),
@@ -95,6 +99,7 @@ class _NestCounter:
             shared=shared_places(self.nest)[1],
             kept=_kept(self.nest),
             ahead=any(isinstance(leaf, GroupMma) for leaf in leaves(self.nest)),
+            fillers=fillers,
         )
 
     @property

@@ -20,6 +20,7 @@ from tc.language.isl.pieces import pieces_of
 from tc.polyhedral.analysis.functions import function_map
 from tc.polyhedral.analysis.index_functions import index_function
 from tc.polyhedral.analysis.substitute import substituted
+from tc.polyhedral.ir.index_arithmetic import minus
 from tc.polyhedral.ir.loops import (
     Allocation,
     Barrier,
@@ -38,13 +39,14 @@ from tc.polyhedral.ir.loops import (
     leaves,
     variables,
 )
-from tc.polyhedral.ir.index_arithmetic import minus
 from tc.polyhedral.ir.scop import Scop
 from tc.polyhedral.ir.streams import Await, BoxCopy, Channel, Drain, Expect, Leave, Stream, Sum, Use
-from tc.polyhedral.ir.swizzle import SWIZZLED_ROW
+from tc.polyhedral.ir.swizzle import SWIZZLED_ROW, SWIZZLED_ROWS
 
 # Tiles whose matrix instructions are under way while a slot is left.
 _PENDING: Final = 1
+# Bytes of a channel.
+_CHANNEL: Final = 8
 # Elements of a box along a dimension, dimensions of a tensor, and bytes that strides and addresses are multiples of.
 _MOST_BOX: Final = 256
 _MOST_DIMENSIONS: Final = 5
@@ -53,14 +55,22 @@ _MOST_EXTENT: Final = 1 << 32
 _MOST_STRIDE: Final = 1 << 40
 
 
-def stream_tiles(root: LoopTree, scop: Scop) -> LoopTree:
-    """The loops, of which those over tiles that whole blocks run once may be streams."""
-    return _Streams(scop).visit(root, ())
+def stream_tiles(root: LoopTree, scop: Scop, room: int) -> LoopTree:
+    """The loops, of which those over tiles that whole blocks run once may be streams.
+
+    ``room``: bytes of shared memory that a block can have.
+    """
+    shared = (own.buffer.layout for own in scop.promotions if own.buffer.shared)
+    left = room - sum(-(-own.span * own.type.itemsize // SWIZZLED_ROWS) * SWIZZLED_ROWS for own in shared)
+    return _Streams(scop, left).visit(root, ())
 
 
 @frozen
 class _Streams:
+    """``room``: bytes that are left for channels."""
+
     scop: Scop
+    room: int
 
     def visit(self, tree: LoopTree, around: tuple[Loop, ...]) -> LoopTree:
         match tree:
@@ -94,6 +104,8 @@ class _Streams:
         found = tuple(own for own in boxes if own is not None)
         slots = {self.buffer(own.buffer).layout.shape[0] for own in found}
         if len(found) < len(boxes) or len({own.buffer for own in found}) < len(found) or slots != {ahead + 1}:
+            return None
+        if len(Channel) * _CHANNEL * (ahead + 1) > self.room:
             return None
         bytes = sum(self.bytes(own) for own in found)
         filler = (Await(Channel.EMPTIED, before=True), Expect(bytes), *found)

@@ -190,10 +190,19 @@ class _Check:
         """Whether its panels are apart, and in the slot."""
         swizzle, itemsize = buffer.swizzle, buffer.layout.type.itemsize
         row, rows = box.box[-1] * itemsize, math.prod(box.box[:-1])
-        if swizzle is None or row % SWIZZLED_ROW or box.panel % SWIZZLED_ROWS or any(n > _MOST_BOX for n in box.box[:-1]):
+        if (
+            swizzle is None
+            or row % SWIZZLED_ROW
+            or box.panel % SWIZZLED_ROWS
+            or any(n > _MOST_BOX for n in box.box[:-1])
+        ):
             return False
         slot = swizzle.row * swizzle.rows
-        if buffer.layout.strides[0] * itemsize != slot or slot % SWIZZLED_ROWS or buffer.layout.shape[0] < self.stream.slots:
+        if (
+            buffer.layout.strides[0] * itemsize != slot
+            or slot % SWIZZLED_ROWS
+            or buffer.layout.shape[0] < self.stream.slots
+        ):
             return False
         last = box.panel * (row // SWIZZLED_ROW - 1) + SWIZZLED_ROW * rows
         return box.panel >= SWIZZLED_ROW * rows and last <= slot
@@ -220,7 +229,9 @@ class _Check:
         assert buffer.swizzle is not None, "it fits"
         names = [f"a{n}" for n in range(len(buffer.layout.strides))]
         size = buffer.layout.type.itemsize
-        offset = " + ".join(f"{stride * size} * {name}" for stride, name in zip(buffer.layout.strides, names, strict=True))
+        offset = " + ".join(
+            f"{stride * size} * {name}" for stride, name in zip(buffer.layout.strides, names, strict=True)
+        )
         found = self.read(f"{{ [{', '.join(names)}] -> [{offset}] }}")
         return found.apply_range(buffer.swizzle.panels(self.scop.context))
 

@@ -1,0 +1,95 @@
+"""Streams of tiles as NVRTC compiles them, run on this machine; ``test_simulated.py`` names this file to pytest."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+import tc
+from tc.reference.compare import compare
+from tc.runtime.cuda import nvrtc
+from tests.cuda.nvrtc_ptx import ptx_of
+from tests.cuda.simulator import simulator
+from tests.polyhedral.gpu.tensor.products import operands, product
+from tests.turns import every, every_row
+
+GPU = simulator()
+COMPILE = nvrtc.compile_cuda
+TARGET = "cuda:sm_90a"
+OPTIONS = tc.GpuOptions(
+    tc.ScheduleOptions(tile=(64, 64, 64)), stages=2, shared_memory=64 << 10, tensor_cores=tc.TensorCores.STREAMS
+)
+
+
+def compile_and_translate(source: str, architecture: str) -> Any:
+    """The binary; from now on it does what its PTX does."""
+    binary = COMPILE(source, architecture)
+    GPU.translate(binary.code, ptx_of(source, architecture))
+    return binary
+
+
+@pytest.fixture(autouse=True)
+def translating(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nvrtc, "compile_cuda", compile_and_translate)
+    GPU.failures.clear()
+
+
+@pytest.mark.parametrize(
+    ("layout", "sizes", "type"),
+    every_row(
+        3, [("AB'", (70, 72, 208), "float16"), ("AB", (70, 72, 192), "bfloat16"), ("A'B", (72, 136, 80), "float16")]
+    ),
+)
+def test_streams_agree_with_the_oracle(layout: str, sizes: tuple[int, int, int], type: str) -> None:
+    f, arrays = product(layout, type), operands(layout, type, *sizes)
+    kernel = f.compile(*arrays, target=TARGET, options=OPTIONS)
+    assert "cp.async.bulk.tensor" in kernel.source
+    found: Any = f(*(tc.to_device(array) for array in arrays), target=TARGET, options=OPTIONS)
+    assert compare(f.oracle(*arrays)["C"], found.numpy()).ok
+    assert not GPU.failures
+
+
+def test_tensors_that_no_description_fits_are_copied_by_threads() -> None:
+    """A result that begins at an odd address: the same kernel does without descriptions."""
+    f, arrays = product("AB'", "float16"), operands("AB'", "float16", 64, 64, 128)
+    a, b = (tc.to_device(array) for array in arrays)
+    out = tc.to_device(operands("AB'", "float16", 1, 1, 64 * 64 + 1)[0].reshape(-1)[: 64 * 64 + 1])
+    shifted = out[1:].reshape(64, 64) if hasattr(out, "reshape") else None
+    if shifted is None:
+        pytest.skip("arrays of a device have no views")
+    f(a, b, out=shifted, target=TARGET, options=OPTIONS)
+    assert compare(f.oracle(*arrays)["C"], shifted.numpy()).ok
+
+
+MISTAKES = {
+    "slots are not awaited when they are used": (r"(@!?%p\d+ bra[^;]*;)?\s*\{\s*\.reg \.pred ended;.*?\}", None),
+    "no arrival behind uses": (r"mbarrier\.arrive\.shared::cta\.b64 _, \[(%r\d+)\];", ""),
+    "fewer bytes": (r"(mbarrier\.arrive\.expect_tx\.shared::cta\.b64 _, \[%r\d+\], )(%r\d+|\d+);", r"\1 8192;"),
+    "more bytes": (r"(mbarrier\.arrive\.expect_tx\.shared::cta\.b64 _, \[%r\d+\], )(%r\d+|\d+);", r"\1 32768;"),
+    "no fence": (r"fence\.proxy\.async\.shared::cta;", ""),
+    "fewer warps leave": (r"(mbarrier\.init\.shared::cta\.b64 \[%r\d+\], )(%r\d+);", r"\1 1;"),
+    "products are not awaited": (r"wgmma\.wait_group\.sync\.aligned 1", "wgmma.wait_group.sync.aligned 2"),
+}
+
+
+@pytest.mark.parametrize("mistake", every(3, ["", *(name for name, (_, to) in MISTAKES.items() if to is not None)]))
+def test_mistakes_in_streams_are_noticed(mistake: str) -> None:
+    """A kernel that uses slots at the wrong time fails, waits for ever, or computes something else."""
+    f, arrays = product("AB'", "float16"), operands("AB'", "float16", 64, 64, 320)
+    kernel = f.compile(*arrays, target=TARGET, options=OPTIONS)
+    if mistake:
+        pattern, instead = MISTAKES[mistake]
+        assert instead is not None
+        changed, count = re.subn(pattern, instead, ptx_of(kernel.source, "sm_90a"))
+        assert count
+        GPU.translate(kernel.executable.binary.code, changed)
+    right = []
+    for _ in range(3):
+        try:
+            found: Any = f(*(tc.to_device(array) for array in arrays), target=TARGET, options=OPTIONS)
+            right.append(compare(f.oracle(*arrays)["C"], found.numpy()).ok)
+        except tc.DeviceError:
+            right.append(False)
+    assert all(right) == (not mistake)
