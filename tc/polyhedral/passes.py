@@ -370,9 +370,15 @@ def _join_kernels(root: LoopTree, scop: Scop, options: GpuOptions, machine: GpuM
     return join_kernels(root, scop, size_ranges(scop.sizes), joined_limits(options, machine)), scop
 
 
+# More bytes than any block has.
+_ANY: Final = 1 << 30
+
+
 def _stream_tiles(root: LoopTree, scop: Scop, options: GpuOptions, machine: GpuMachine) -> Loops:
     streams = machine.warpgroups and options.tensor_cores is TensorCores.STREAMS
-    return (stream_tiles(root, scop, machine.most_shared) if streams else root), scop
+    # What nothing is known of has as much as was asked for.
+    room = machine.most_shared if machine.multiprocessor.reserved else _ANY
+    return (stream_tiles(root, scop, room) if streams else root), scop
 
 
 def joined_limits(options: GpuOptions, machine: GpuMachine) -> Limits:

@@ -27,7 +27,7 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
 
 
 def test_calls_on_a_simulated_driver() -> None:
-    cases = ("calls", "refusals", "streams", "memory", "kernels", "warm", "ptx", "models")
+    cases = ("calls", "refusals", "streams", "memory", "kernels", "warm", "ptx", "boxes", "models")
     files = (f"tests/cuda/simulated_{name}.py" for name in cases)
     found = run("-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0", *files)
     assert found.returncode == 0, found.stdout + found.stderr

@@ -26,6 +26,9 @@ _LONGEST: Final = 64
 _DIGITS: Final = 8
 
 
+_DESCRIBED: Final = "it copies boxes of tensors that only the CUDA driver can describe"
+
+
 @frozen
 class Selection:
     """``omitted``: why a kernel is not exported, one line for each."""
@@ -47,8 +50,12 @@ def select(contents: Contents, wanted: Filter) -> Selection:
         variant = summary.chosen
         if variant is None:
             omitted.append(f"{summary.ingredients.key[:SHORT]}: {_reason(summary)}")
+            continue
+        executable = _executable(contents, variant)
+        if any(grid.maps for grid in executable.convention.grids):
+            omitted.append(f"{summary.ingredients.key[:SHORT]}: {_DESCRIBED}")
         else:
-            found.append((summary, variant, _executable(contents, variant)))
+            found.append((summary, variant, executable))
     if not found:
         raise CacheError(f"{contents.place} has no kernel to export; tune one, or ask for another target or program")
     machines = sorted({e.target.machine for _, _, e in found if isinstance(e.target, CpuTarget | EmulatorTarget)})

@@ -195,7 +195,7 @@ CHANGES: dict[str, Change] = {
         ),
     ),
     "one tile fewer": lambda own: replace(own, tiles=own.tiles - 1),
-    "fewer warps leave": lambda own: replace(own, warps=own.warps - 1),
+    "a slot is filled when one warp has left it": lambda own: replace(own, warps=1),
     "more warps leave": lambda own: replace(own, warps=own.warps + 1),
     "more slots than there are": lambda own: replace(own, slots=own.slots + 1),
     "channels without a fence": lambda own: replace(own, fenced=False),
