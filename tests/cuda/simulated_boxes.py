@@ -51,18 +51,6 @@ def test_streams_agree_with_the_oracle(layout: str, sizes: tuple[int, int, int],
     assert not GPU.failures
 
 
-def test_tensors_that_no_description_fits_are_copied_by_threads() -> None:
-    """A result that begins at an odd address: the same kernel does without descriptions."""
-    f, arrays = product("AB'", "float16"), operands("AB'", "float16", 64, 64, 128)
-    a, b = (tc.to_device(array) for array in arrays)
-    out = tc.to_device(operands("AB'", "float16", 1, 1, 64 * 64 + 1)[0].reshape(-1)[: 64 * 64 + 1])
-    shifted = out[1:].reshape(64, 64) if hasattr(out, "reshape") else None
-    if shifted is None:
-        pytest.skip("arrays of a device have no views")
-    f(a, b, out=shifted, target=TARGET, options=OPTIONS)
-    assert compare(f.oracle(*arrays)["C"], shifted.numpy()).ok
-
-
 MISTAKES = {
     "no arrival behind uses": (r"mbarrier\.arrive\.shared::cta\.b64 _, \[(%r\d+)\];", ""),
     "fewer bytes": (r"(mbarrier\.arrive\.expect_tx\.shared::cta\.b64 _, \[%r\d+\], )(%r\d+|\d+);", r"\1 8192;"),
