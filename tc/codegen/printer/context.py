@@ -11,11 +11,11 @@ from tc.base.remembered import Remembered
 from tc.base.types import ScalarType
 from tc.codegen.index.indices import index_fragment, require_fit
 from tc.codegen.index.kept_offsets import KeptOffsets
+from tc.codegen.index.launch import Launch
 from tc.codegen.index.launch_offsets import LaunchOffsets
 from tc.codegen.index.pieces import Pieces
 from tc.codegen.index.shared_offsets import SharedOffsets
 from tc.codegen.printer.expressions import ExpressionPrinter, Site
-from tc.codegen.printer.launch import Launch
 from tc.codegen.printer.printed import NO_FACTS, Facts, Printed, side_by_side
 from tc.codegen.printer.routines import Parameter
 from tc.codegen.text.dialect import Dialect

@@ -42,7 +42,7 @@ from tc.codegen.text.names import loop_variable
 from tc.codegen.text.numerics import changes_in_lanes
 from tc.polyhedral.analysis.accumulate import Accumulation, accumulation, lane_of
 from tc.polyhedral.analysis.ranges import always_runs
-from tc.polyhedral.analysis.streamed import is_stream
+from tc.polyhedral.execution.streamed import is_stream
 from tc.polyhedral.execution.thread_registers import ThreadRegisters
 from tc.polyhedral.ir.loops import (
     Allocation,

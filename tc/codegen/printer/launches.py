@@ -11,10 +11,10 @@ from typing import Final
 from tc.base.frozen import frozen
 from tc.base.grid import STATIC_SHARED, Argument, GridKernel, Place, TensorMap
 from tc.base.types import ScalarType
+from tc.codegen.index.launch import AXES, Launch, launch_of
 from tc.codegen.index.launch_offsets import LaunchOffsets
 from tc.codegen.index.placement import ALIGNMENT
 from tc.codegen.printer.context import Context, Scope, TreePrinter
-from tc.codegen.printer.launch import AXES, Launch, launch_of
 from tc.codegen.printer.printed import ALIGNED, ELSE, Facts, Printed, line, together
 from tc.codegen.printer.routines import SCRATCH, TEAM, Parameter, finished, passed, routine, structure, used
 from tc.codegen.printer.storage import kept_variable
@@ -26,7 +26,7 @@ from tc.codegen.text.lines import braced
 from tc.codegen.text.names import loop_variable
 from tc.language.program.guards import guarded_reads
 from tc.polyhedral.analysis.ranges import Range, Ranges, range_of
-from tc.polyhedral.analysis.streamed import stream_in
+from tc.polyhedral.execution.streamed import stream_in
 from tc.polyhedral.execution.thread_registers import ThreadRegisters
 from tc.polyhedral.generate.thread_orders import thread_order
 from tc.polyhedral.ir.loops import (

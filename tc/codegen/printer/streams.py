@@ -17,7 +17,7 @@ from tc.codegen.printer.printed import ALIGNED, ELSE, Printed, line, together
 from tc.codegen.printer.routines import Parameter
 from tc.codegen.text.fragment import Fragment, filled, infix, listed, named, prefix
 from tc.codegen.text.streams import StreamWords
-from tc.polyhedral.analysis.streamed import Found, users_loop
+from tc.polyhedral.execution.streamed import Found, users_loop
 from tc.polyhedral.ir.index_arithmetic import modulo, plus, quotient, times
 from tc.polyhedral.ir.loops import (
     IndexExpression,

@@ -12,7 +12,7 @@ import numpy as np
 
 from tc.base.frozen import frozen
 from tc.language.program.specialization import Layout
-from tc.polyhedral.analysis.streamed import is_stream, users_loop
+from tc.polyhedral.execution.streamed import is_stream, users_loop
 from tc.polyhedral.execution.thread_registers import ThreadRegisters
 from tc.polyhedral.gpu.cost.accesses import Access, price
 from tc.polyhedral.gpu.cost.changes import Changes, changes

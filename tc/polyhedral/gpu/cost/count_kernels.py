@@ -16,9 +16,9 @@ from tc.codegen.index.placement import shared_places
 from tc.language.isl.affine import parameter_name
 from tc.language.program.program import Read, reads_in, walk
 from tc.polyhedral.analysis.ranges import Ranges, size_ranges
-from tc.polyhedral.analysis.streamed import stream_in
 from tc.polyhedral.execution.launch_sizes import LaunchSizes, launch_sizes
 from tc.polyhedral.execution.launches import launched_nests
+from tc.polyhedral.execution.streamed import stream_in
 from tc.polyhedral.execution.thread_registers import ThreadRegisters
 from tc.polyhedral.generate.thread_orders import thread_order
 from tc.polyhedral.gpu.cost.changes import changes

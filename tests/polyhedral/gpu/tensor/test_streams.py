@@ -11,7 +11,7 @@ import pytest
 
 import tc
 from tc.dispatch.kernel import Kernel
-from tc.polyhedral.analysis.streamed import stream_in
+from tc.polyhedral.execution.streamed import stream_in
 from tc.polyhedral.gpu.cost.count_kernels import count_kernels
 from tc.polyhedral.gpu.tensor.stream_tiles import stream_tiles
 from tc.polyhedral.ir.loops import Allocation, Block, Loop, LoopTree
