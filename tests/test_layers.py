@@ -95,7 +95,6 @@ ROOMS = {
     "polyhedral.ir": room("base language.program language.isl language.prove", "islpy"),
     "codegen.text": room("base language.program polyhedral.ir"),
     "polyhedral.analysis": room("base grammar.syntax language.program language.isl polyhedral.ir", "islpy"),
-    "codegen.index": room("base language.program polyhedral.ir codegen.text polyhedral.analysis"),
     "polyhedral.schedule": room(
         "base grammar.syntax language.program language.isl language.algebra language.prove targets "
         "polyhedral.ir polyhedral.analysis",
@@ -112,6 +111,7 @@ ROOMS = {
     ),
     "polyhedral.prefetch": room("base language.program polyhedral.ir polyhedral.analysis"),
     "polyhedral.execution": room("base language.program language.isl polyhedral.ir polyhedral.analysis", "islpy"),
+    "codegen.index": room("base language.program polyhedral.ir codegen.text polyhedral.analysis polyhedral.execution"),
     "polyhedral.generate": room(
         "base grammar.syntax language.program language.isl targets polyhedral.ir polyhedral.analysis "
         "polyhedral.transform polyhedral.execution",
@@ -164,7 +164,7 @@ ROOMS = {
         "islpy",
     ),
     "polyhedral.gpu.tensor": room(
-        "base language.program targets polyhedral.ir polyhedral.analysis polyhedral.transform",
+        "base language.program language.isl targets polyhedral.ir polyhedral.analysis polyhedral.transform",
         "islpy",
     ),
     "polyhedral.gpu.promotion": room(
