@@ -138,7 +138,6 @@ class LoopKind(Enum):
         return self in (LoopKind.BLOCK, LoopKind.THREAD)
 
 
-# Of a line of the cache.
 LINE_BYTES: Final = 64
 # Rows of register tiles at borders that are written out with the steps of a reduction, in all copies together.
 MOST_ROWS_AT_BORDERS: Final = 512
@@ -165,8 +164,8 @@ class Loop:
     """``for (iterator = lower; iterator <= upper; iterator += step) body``.
 
     ``totals``: the sums that are begun with 0 before the loop, added to totals while it runs, and to what they were
-    before when it ends.  ``folds``: made at the end of iterations.  ``ranges``: all that instances inside have; what
-    lies before or behind all of them need not run.  ``stream``: how two sorts of threads may run it.
+    before when it ends.  ``folds``: made at the end of iterations.  ``ranges``: all that instances inside have, beyond
+    which nothing need run.  ``stream``: how two sorts of threads may run it.
     """
 
     iterator: str
