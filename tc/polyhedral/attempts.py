@@ -28,6 +28,7 @@ from tc.polyhedral.generate.obstacles import (
 )
 from tc.polyhedral.gpu.mapping.reread_rows import reread_bytes
 from tc.polyhedral.gpu.mapping.split_plan import Group, Plan, plan_split
+from tc.polyhedral.gpu.tensor.chain_plan import with_chain
 from tc.polyhedral.gpu.tensor.groups import has_groups, has_large_product
 from tc.polyhedral.schedule.counted import with_counts
 from tc.polyhedral.schedule.scan import Scanning
@@ -139,6 +140,7 @@ def plan_of(
             # Explicit sizes of tiles are those of the loops of the program.
             joins = options.schedule.tile is None and options.schedule.fusion is not Fusion.MINIMAL
             plan = replace(plan, rereads=2 * machine.block_threads if joins else 0)
+            plan = with_chain(plan, specialization, options, machine)
             owners = Owners(machine.enough_blocks, machine.enough_blocks * machine.block_threads)
             sharers = Sharers(owners, _PARTS_OF_GPUS, machine.atomic_bytes, options.numerics.deterministic, wide)
         case CpuOptions(), CpuMachine():

@@ -35,6 +35,7 @@ from tc.polyhedral.gpu.promotion.promote_private import promote_private
 from tc.polyhedral.gpu.promotion.promote_shared import SharedRoom, promote_shared
 from tc.polyhedral.gpu.promotion.promote_temporaries import Memory, promote_temporaries
 from tc.polyhedral.gpu.promotion.unroll_rows import unroll_rows
+from tc.polyhedral.gpu.tensor.chain_tree import chain_products
 from tc.polyhedral.gpu.tensor.groups import has_groups
 from tc.polyhedral.gpu.tensor.instructions import matrix_instructions
 from tc.polyhedral.gpu.tensor.products import matrix_product
@@ -181,6 +182,10 @@ def _drop_degenerate_loops(tree: ScheduleTree, scop: Scop, _options: GpuOptions,
     return drop_degenerate_loops(tree), scop
 
 
+def _chain_products(tree: ScheduleTree, scop: Scop, _options: GpuOptions, _machine: GpuMachine) -> State:
+    return chain_products(tree, scop), scop
+
+
 def _mark_reductions(tree: ScheduleTree, scop: Scop, _options: GpuOptions, _machine: GpuMachine) -> State:
     return mark_reductions(tree, scop), scop
 
@@ -276,6 +281,7 @@ GRID_PASSES: Final[Passes[ScheduleTree, GpuOptions, GpuMachine]] = (
     (MAP, _map),
     ("tile", _tile_blocks),
     ("drop degenerate loops", _drop_degenerate_loops),
+    ("chain products", _chain_products),
     ("mark reductions", _mark_reductions),
     ("unroll rows", _unroll_rows),
     ("promote temporaries", _promote_temporaries),

@@ -17,6 +17,7 @@ from tc.language.program.specialization import Specialization
 from tc.language.program.terms import byte_factors, factors_of_instructions
 from tc.polyhedral.gpu.mapping.join_reread_rows import join_reread_rows
 from tc.polyhedral.gpu.mapping.split_plan import Plan, Whose
+from tc.polyhedral.ir.chained import Recomputed
 from tc.polyhedral.ir.contractions import Contraction
 from tc.polyhedral.ir.counterexample import Counterexample
 from tc.polyhedral.ir.dotted import Dots
@@ -32,6 +33,7 @@ from tc.polyhedral.proof.rewrites.verify_contraction import find_wrong_contracti
 from tc.polyhedral.proof.rewrites.verify_dots import find_wrong_dots
 from tc.polyhedral.proof.rewrites.verify_hoisted import find_wrong_hoisting
 from tc.polyhedral.proof.rewrites.verify_pulled import find_wrong_pull
+from tc.polyhedral.proof.rewrites.verify_recomputed import find_wrong_recomputation
 from tc.polyhedral.proof.rewrites.verify_transposed import find_wrong_transposition
 from tc.polyhedral.proof.verify_initialization import prove_initialization
 from tc.polyhedral.proof.verify_recurrences import prove_recurrences
@@ -46,6 +48,7 @@ from tc.polyhedral.schedule.join_dimensions import join_dimensions
 from tc.polyhedral.schedule.join_terms import join_terms
 from tc.polyhedral.schedule.linear_recurrences import part_recurrences
 from tc.polyhedral.schedule.pull import pull_reductions
+from tc.polyhedral.schedule.recompute import handed_over, recompute
 from tc.polyhedral.schedule.scan import Scanning, scan_reductions
 from tc.polyhedral.schedule.scatter import share_scatters
 from tc.polyhedral.schedule.schedule import schedule_scop, untransformed_tree
@@ -67,11 +70,13 @@ _TO_SCHEDULE: Final = 6_000_000
 
 
 # What of a plan the rewritten program follows from, before reductions are split.
-_Rewriting: TypeAlias = tuple[bool, bool, int, bool, Scanning | None, Scanning | None, tuple[Dot, ...]]
+_Rewriting: TypeAlias = tuple[
+    bool, bool, int, bool, Scanning | None, Scanning | None, tuple[Dot, ...], tuple[Recomputed, ...]
+]
 
 
 def _rewriting(plan: Plan) -> _Rewriting:
-    return plan.pulls, plan.joins, plan.rereads, plan.hoists, plan.recurrences, plan.scans, plan.dots
+    return plan.pulls, plan.joins, plan.rereads, plan.hoists, plan.recurrences, plan.scans, plan.dots, plan.again
 
 
 def _recounting(plan: Plan) -> Iterator[Callable[[Specialization], Iterator[tuple[Specialization, PulledStatement]]]]:
@@ -160,7 +165,9 @@ class Schedules:
                 if wrong is not None:
                     raise VerificationError(f"{made.tensor} in chunks of steps is not proven correct: {wrong}")
             scop = build_scop(specialization, context, plan.wide)
-            scop = replace(scop, between_kernels=between_kernels, shared_parts=parts, row_threads=threads)
+            scop = replace(
+                scop, between_kernels=between_kernels, shared_parts=parts, row_threads=threads, chain=plan.chain
+            )
             self._scops[plan] = specialization, scop
         return self._scops[plan]
 
@@ -174,7 +181,7 @@ class Schedules:
         parts: dict[str, str] = {}
         threads: dict[str, int] = {}
         every_split: tuple[Split, ...] = ()
-        found = self._transposed(plan, context)
+        found = self._computed_again(plan, context)
         missing: dict[str, int] = {}
         for group in plan.groups:
             every = (statement.name for statement in found.program.statements)
@@ -204,6 +211,9 @@ class Schedules:
                     f"{name} asks for {asked} partial results, but no reduction of {found.program.name} has a loop "
                     "that always has more iterations than that; make it smaller, or leave it out"
                 )
+        if plan.chain is not None:
+            totals = [done.total for done in every_split if done.statement in plan.chain.reductions]
+            found = _proven(found, handed_over(found, totals), find_wrong_hoisting)[0]
         self._splits[plan] = every_split
         return found, between_kernels, MappingProxyType(parts), MappingProxyType(threads)
 
@@ -291,6 +301,11 @@ class Schedules:
         if key not in self._with_transposed:
             self._with_transposed[key] = _proven(found, transpose_operands(found), find_wrong_transposition)
         return self._with_transposed[key][0]
+
+    def _computed_again(self, plan: Plan, context: isl.Context) -> Specialization:
+        """The program with statements that are computed once more, each of them proven."""
+        found = self._transposed(plan, context)
+        return _proven(found, recompute(found, plan.again), find_wrong_recomputation)[0] if plan.again else found
 
     def pulled(self, plan: Plan) -> tuple[PulledStatement, ...]:
         """Which reductions are in pull form, in the statements that were asked for before."""

@@ -22,6 +22,7 @@ from tc.language.program.terms import float32_term
 from tc.language.program.within import neutral_element
 from tc.language.program.written_elements import is_scatter, over_elements
 from tc.language.prove.written import writes_distinct_elements
+from tc.polyhedral.ir.chained import Chain
 from tc.polyhedral.ir.elements import at_elements, element_instances, element_names, steps_and_subscripts
 from tc.polyhedral.ir.gathered import Gathered
 from tc.polyhedral.ir.lazy_attribute import LazyAttribute
@@ -175,7 +176,7 @@ class Scop:
     ``between_kernels``: temporaries that no loop nest may both write and read.  ``shared_parts``: by statement, the
     iterator that counts the partial results which blocks have of a reduction.  ``row_threads``: by statement, how
     many threads of a block share its partial results, of reductions and of their totals.  ``products``: how factors
-    may be rounded, by the options.
+    may be rounded, by the options.  ``chain``: the products that share a kernel.
     """
 
     context: isl.Context
@@ -190,6 +191,7 @@ class Scop:
     shared_parts: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     row_threads: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     products: Products = Products.EXACT
+    chain: Chain | None = None
 
     @property
     def barrier_names(self) -> frozenset[str]:

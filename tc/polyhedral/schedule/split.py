@@ -11,6 +11,7 @@ import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from enum import Enum
+from typing import assert_never
 
 from tc.base.frozen import frozen
 from tc.base.types import ScalarType, computation_type
@@ -71,6 +72,7 @@ class Dealing(Enum):
     TURNS = "turns"  # they take turns, so that neighbours go into neighbouring results
     RUNS = "runs"  # as many as there are, one after the other
     LANES = "lanes"  # those of one warp, in each of its lanes (see ``_Splitter.combine_in_lanes``)
+    PAIRS = "pairs"  # pairs of neighbours take turns, as the sums of matrix instructions lie in lanes
 
 
 def split_reductions(
@@ -129,12 +131,7 @@ class _Splitter:
         name = chosen.loops[-1][0].name
         part = fresh_name(f"{name}_part", taken)
         step = fresh_name(f"{name}_step", taken | {part})
-        rounds = -(-chosen.iterations // self.parts)
-        slow, fast = (part, step) if self.dealing is Dealing.RUNS else (step, part)
-        length = rounds if self.dealing is Dealing.RUNS else self.parts
-        number = Binary(
-            BinaryOperator.ADD, _times(length, IteratorReference(slow)), IteratorReference(fast), INDEX_TYPE
-        )
+        rounds, number = self.number(chosen.iterations, part, step)
         values = chosen.values(number)
         kept = tuple(IteratorReference(i.name) for i in written_iterators(statement))
         own = IteratorReference(part)
@@ -142,7 +139,7 @@ class _Splitter:
         origin = DerivedOrigin("a reduction in two steps", statement.origin)
         split = map_statement(statement, lambda expression: in_terms_of(expression, values))
         conditions = split.conditions
-        if chosen.iterations % self.parts:
+        if rounds * self.parts > chosen.iterations:
             conditions = (*conditions, _binary(BinaryOperator.LESS, number, chosen.iterations, ScalarType.BOOL))
         steps = (_counted(step, rounds),) if outermost else (_counted(part, self.parts), _counted(step, rounds))
         iterators = [
@@ -174,6 +171,21 @@ class _Splitter:
             origin=origin,
         )
         self.splits.append(Split(statement.name, values, total, part))
+
+    def number(self, iterations: int, part: str, step: str) -> tuple[int, Expression]:
+        """Steps of each partial result, and the iteration of a step of a part."""
+        rounds, own, other = -(-iterations // self.parts), IteratorReference(part), IteratorReference(step)
+        match self.dealing:
+            case Dealing.RUNS:
+                return rounds, _sum(_times(rounds, own), other)
+            case Dealing.TURNS | Dealing.LANES:
+                return rounds, _sum(_times(self.parts, other), own)
+            case Dealing.PAIRS:
+                pair = _binary(BinaryOperator.REMAINDER, other, 2)
+                before = _times(2 * self.parts, _binary(BinaryOperator.DIVIDE, other, 2))
+                return 2 * -(-iterations // (2 * self.parts)), _sum(_sum(before, _times(2, own)), pair)
+            case _:
+                assert_never(self.dealing)
 
     def combine_in_lanes(self, statement: Statement) -> Iterator[Statement]:
         """``C(m) += P(m,p)`` in two: ``R(m,q) +=! P(m,lanes*(q/lanes)+l)`` in every lane, and ``C(m) += R(m,lanes*w)``.
@@ -322,6 +334,10 @@ def _counted(name: str, count: int) -> IterationVariable:
 
 def _binary(operator: BinaryOperator, left: Expression, right: int, type: ScalarType = INDEX_TYPE) -> Expression:
     return Binary(operator, left, Literal(right, INDEX_TYPE), type)
+
+
+def _sum(left: Expression, right: Expression) -> Expression:
+    return Binary(BinaryOperator.ADD, left, right, INDEX_TYPE)
 
 
 def _times(factor: int, value: Expression) -> Expression:

@@ -20,6 +20,7 @@ from tc.polyhedral.analysis.reuse import product_loops
 from tc.polyhedral.analysis.strides import stride
 from tc.polyhedral.gpu.mapping.grid_defaults import ENOUGH_STEPS
 from tc.polyhedral.gpu.mapping.reread_rows import row_threads
+from tc.polyhedral.ir.chained import Chain, Recomputed
 from tc.polyhedral.ir.contractions import Contraction
 from tc.polyhedral.ir.loops import LANES
 from tc.polyhedral.ir.splits import Share
@@ -55,7 +56,8 @@ class Group:
 
     ``parts``: partial results in the threads of a block, by step.  ``blocks``: that share each reduction (split-K).
     ``among``: the names of the statements that are split; None for all.  ``required_parts``, ``required_blocks``: they
-    were asked for explicitly.  ``lanes``: the lanes of a warp combine their partial results by shuffles.
+    were asked for explicitly.  ``lanes``: the lanes of a warp combine their partial results by shuffles.  ``pairs``:
+    these are dealt to lanes as the sums of matrix instructions are.
     """
 
     parts: tuple[int, ...] = ()
@@ -64,6 +66,7 @@ class Group:
     required_parts: bool = False
     required_blocks: bool = False
     lanes: bool = False
+    pairs: bool = False
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -82,7 +85,7 @@ class Group:
         """Lanes combine partial results where each has one of its own, not what they have combined before."""
         if parts:
             required = self.required_parts and whose is Whose.REDUCTIONS
-            yield Step(parts[0], Dealing.TURNS, whose, required)
+            yield Step(parts[0], Dealing.PAIRS if self.pairs else Dealing.TURNS, whose, required)
         own = True
         for before, after in itertools.pairwise((*parts, 1)):
             own, by_lanes = False, self.lanes and own and before == after * LANES
@@ -101,7 +104,8 @@ class Plan:
     that products read across memory are transposed.  ``pulls``: reductions are in pull form.  ``joins``: rows that
     lie end to end are one.  ``rereads``: so are loops over rows of so many elements that are read again; 0 for none.
     ``hoists``: what many instances share is computed once.  ``dots``: which products are dot products of words.
-    ``chunks``: the temporaries that hold what leaves a block for a chunk of its steps.
+    ``chunks``: the temporaries that hold what leaves a block for a chunk of its steps.  ``chain``: products that share
+    a kernel, with what is computed once more for them, in the order in which it is found.
     """
 
     groups: tuple[Group, ...] = ()
@@ -118,6 +122,8 @@ class Plan:
     hoists: bool = False
     dots: tuple[Dot, ...] = ()
     chunks: tuple[Contraction, ...] = ()
+    chain: Chain | None = None
+    again: tuple[Recomputed, ...] = ()
 
     @property
     def parts(self) -> tuple[int, ...]:

@@ -164,7 +164,8 @@ class _SharedMemoryPromoter:
 
     def promote_outside(self, band: Band, domain: isl.UnionSet, above: tuple[Member, ...]) -> Node | None:
         """The band with loop-invariant tiles hoisted: copied once, around its last loops; None if there are none."""
-        if not _is_nest(band.child):
+        chained = self.scop.chain is not None and not any(member.coincident for member in band.members)
+        if not (chained or _is_nest(band.child)):
             return None
         for position in range(len(band.members)):
             outer, inner = band.members[:position], band.members[position:]

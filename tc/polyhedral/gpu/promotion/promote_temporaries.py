@@ -14,6 +14,7 @@ from typing import assert_never
 import islpy as isl
 
 from tc.base.frozen import frozen
+from tc.language.program.terms import half_factors
 from tc.polyhedral.analysis.box import bounding_box, own_space, prefix_map
 from tc.polyhedral.analysis.extents import extent_of
 from tc.polyhedral.analysis.reads import program_names, touches
@@ -24,8 +25,9 @@ from tc.polyhedral.gpu.promotion.read_again import room
 from tc.polyhedral.ir.loops import Buffer, LoopKind, Sharing
 from tc.polyhedral.ir.scop import Scop
 from tc.polyhedral.ir.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence
-from tc.polyhedral.transform.buffer_layouts import bytes_of, padded_layout
+from tc.polyhedral.transform.buffer_layouts import Padding, bytes_of, padded_layout
 from tc.polyhedral.transform.promotion import (
+    Access,
     Footprint,
     Placement,
     accesses_to,
@@ -116,7 +118,8 @@ class _TemporaryPromoter:
         if box is None or reads_uncovered(self.scop, accesses, prefix):
             return node
         order = tuple(range(len(box.extents)))
-        bytes = bytes_of(padded_layout(temporary.layout.type, box, order, 0))
+        padding = Padding.BANKS if not own and self.is_factor(temporary, accesses) else Padding.CACHES
+        bytes = bytes_of(padded_layout(temporary.layout.type, box, order, None if padding is Padding.BANKS else 0))
         kept = self.memory.kept(math.prod(self.threads))
         fits = box.fits_registers(kept) if own else self.shared_bytes + bytes <= self.memory.shared
         if not fits:
@@ -125,10 +128,16 @@ class _TemporaryPromoter:
         buffer = f"{'private' if own else 'shared'}{len(self.scop.promotions)}_{temporary.name}"
         sharing = Sharing.THREAD if own else Sharing.BLOCK
         promoted = promote_accesses(
-            self.scop, Footprint(accesses, prefix, box), Placement(buffer, order, sharing), stored=False
+            self.scop, Footprint(accesses, prefix, box), Placement(buffer, order, sharing, padding), stored=False
         )
         self.scop = promoted.scop
         return Extension(buffer, promoted.instances, node, sharing)
+
+    def is_factor(self, temporary: Buffer, accesses: Items[Access]) -> bool:
+        """Whether a product of halves reads it, whose rows then lie in different banks for matrix instructions."""
+        readers = (self.scop.statement(own.statement).body.value for own in accesses if own.read is not None)
+        factors = (own for value in readers for own in half_factors(value) or ())
+        return any(own.tensor == temporary.name for own in factors)
 
     def promote_result(self, result: Buffer, node: Node, domain: isl.UnionSet, above: tuple[Member, ...]) -> Node:
         """The node with a result in shared memory that other threads of the block read again, and copied out behind

@@ -1,0 +1,44 @@
+"""Whether products share a kernel, and how the reductions between them are dealt to lanes then."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from tc.language.program.specialization import Specialization
+from tc.polyhedral.gpu.mapping.split_plan import Group, Plan
+from tc.polyhedral.gpu.tensor.chains import find_chain
+from tc.polyhedral.gpu.tensor.warp_tiles import QUADS
+from tc.targets.machine import GpuMachine
+from tc.targets.options import Fusion, GpuOptions, TensorCores
+from tc.targets.resolve import known
+
+# Elements that a thread must be able to keep of a product: those of the largest tile of a block's rows.
+_KEPT: Final = 64
+
+
+def with_chain(plan: Plan, specialization: Specialization, options: GpuOptions, machine: GpuMachine) -> Plan:
+    """The plan with the chain of a program, where options leave open how it is mapped."""
+    sizes = (options.schedule.tile, options.grid, options.block, options.split_k_threads, options.split_k_blocks)
+    if any(own is not None for own in sizes) or options.schedule.fusion is not Fusion.PRESERVE_PARALLEL:
+        return plan
+    if options.tensor_cores is TensorCores.NONE or known(options.register_accumulators) < _KEPT:
+        return plan
+    if not known(options.shared_memory) or not machine.matrix_shapes:
+        return plan
+    found = find_chain(specialization, machine.matrix_shapes)
+    if found is None:
+        return plan
+    chain, again = found
+    names = {link.statement for link in chain.links}
+    kept = [_without(own, names, specialization) for own in plan.groups]
+    rows = Group((QUADS,), among=chain.reductions, pairs=True)
+    groups = (*(own for own in kept if own is not None), *((rows,) if chain.reductions else ()))
+    return replace(plan, groups=groups, rereads=0, chain=chain, again=again)
+
+
+def _without(group: Group, names: set[str], specialization: Specialization) -> Group | None:
+    """The group without these statements; None where nothing is left of it."""
+    every = frozenset(own.name for own in specialization.program.statements)
+    left = (every if group.among is None else group.among) - names
+    return replace(group, among=left) if left else None
