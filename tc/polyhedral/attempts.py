@@ -22,6 +22,7 @@ from tc.polyhedral.generate.obstacles import (
     InBuffers,
     LongSums,
     MissingInstances,
+    NoChain,
     NoGroups,
     NoMatrices,
     Obstacle,
@@ -35,7 +36,7 @@ from tc.polyhedral.schedule.scan import Scanning
 from tc.polyhedral.schedule.scatter_plan import Owners, Sharers, plan_scatters
 from tc.targets.machine import CpuMachine, GpuMachine, Machine
 from tc.targets.options import CpuOptions, Fusion, GpuOptions, Options, TensorCores
-from tc.targets.resolve import resolved
+from tc.targets.resolve import known, resolved
 
 
 @frozen
@@ -55,7 +56,30 @@ class Attempt:
 
 
 def first_attempt(specialization: Specialization, options: Options, machine: Machine) -> Attempt:
-    """With the options as they were asked for, but for what the machine has not."""
+    """With the options as they were asked for, but for what the machine has not, and with products in one kernel."""
+    attempt = _unchained(specialization, options, machine)
+    match attempt.options, machine:
+        case GpuOptions() as own, GpuMachine():
+            plan, needed = with_chain(attempt.plan, specialization, own, machine)
+            if plan.chain is None or needed <= known(own.shared_memory):
+                return replace(attempt, plan=plan)
+            room = _room_for(attempt.decisions, needed, machine)
+            return attempt if room is None else replace(attempt, plan=plan, options=_taking(own, room), decisions=room)
+        case _:
+            return attempt
+
+
+def _room_for(decisions: tuple[Decision, ...], needed: int, machine: GpuMachine) -> tuple[Decision, ...] | None:
+    """The decisions with so much shared memory; None where the machine has less, or it was said how much to take."""
+    if needed > machine.most_shared or all(own.option != "shared_memory" for own in decisions):
+        return None
+    reason = f"the tiles of two products in one kernel take {needed} bytes"
+    return tuple(
+        replace(own, taken=needed, reason=reason) if own.option == "shared_memory" else own for own in decisions
+    )
+
+
+def _unchained(specialization: Specialization, options: Options, machine: Machine) -> Attempt:
     match options, machine:
         case GpuOptions(), GpuMachine():
             statements = specialization.program.statements
@@ -96,14 +120,22 @@ def next_attempt(specialization: Specialization, machine: Machine, attempt: Atte
     It has no matrix instructions, no scans, fewer buffers, or more sums that are whole or in float64, so that attempts
     come to an end.
     """
+    if attempt.plan.chain is not None:
+        first = _unchained(specialization, attempt.asked, machine)
+        return replace(first, decisions=(*first.decisions, _NO_CHAIN))
+    no_groups = _no_groups(attempt.asked)
+    before = tuple(own for own in attempt.decisions if own in (_NO_CHAIN, no_groups, _NO_MATRICES))
     match obstacle:
+        case NoChain():
+            raise AssertionError("there is a chain")
         case NoGroups():
-            first = first_attempt(specialization, _by_warps(attempt.asked), machine)
-            return replace(first, asked=attempt.asked, decisions=(*first.decisions, _no_groups(attempt.asked)))
+            first = _unchained(specialization, _by_warps(attempt.asked), machine)
+            return replace(first, asked=attempt.asked, decisions=(*first.decisions, *before, no_groups))
         case NoMatrices():
             # Buffers that were given up before may be had again.
-            first = first_attempt(specialization, _scalar(attempt.asked), machine)
-            return replace(first, asked=attempt.asked, decisions=(*first.decisions, _NO_MATRICES))
+            first = _unchained(specialization, _scalar(attempt.asked), machine)
+            kept = tuple(own for own in before if own != no_groups)
+            return replace(first, asked=attempt.asked, decisions=(*first.decisions, *kept, _NO_MATRICES))
         case InBuffers():
             decisions = _without_buffers(attempt, obstacle, specialization.program.name)
             options = _taking(attempt.options, decisions)
@@ -113,10 +145,9 @@ def next_attempt(specialization: Specialization, machine: Machine, attempt: Atte
             return replace(attempt, options=options, plan=plan, decisions=(*kept, *decisions))
         case DivergentSteps():
             # Shared memory, which was given up before, may be had again.
-            first = first_attempt(specialization, attempt.asked, machine)
-            before = tuple(own for own in attempt.decisions if own in (_no_groups(attempt.asked), _NO_MATRICES))
+            first = _unchained(specialization, attempt.asked, machine)
             options = replace(first.options, schedule=replace(first.options.schedule, scans=False))
-            if before:
+            if _NO_MATRICES in before or no_groups in before:
                 options = _scalar(options) if _NO_MATRICES in before else _by_warps(options)
             plan = plan_of(specialization, options, machine)
             return replace(first, options=options, plan=plan, decisions=(*first.decisions, *before, _NO_SCANS))
@@ -140,7 +171,6 @@ def plan_of(
             # Explicit sizes of tiles are those of the loops of the program.
             joins = options.schedule.tile is None and options.schedule.fusion is not Fusion.MINIMAL
             plan = replace(plan, rereads=2 * machine.block_threads if joins else 0)
-            plan = with_chain(plan, specialization, options, machine)
             owners = Owners(machine.enough_blocks, machine.enough_blocks * machine.block_threads)
             sharers = Sharers(owners, _PARTS_OF_GPUS, machine.atomic_bytes, options.numerics.deterministic, wide)
         case CpuOptions(), CpuMachine():
@@ -251,6 +281,12 @@ def _scalar(options: Options) -> Options:
     return replace(options, tensor_cores=TensorCores.NONE) if isinstance(options, GpuOptions) else options
 
 
+_NO_CHAIN: Final = Decision(
+    "products in a row",
+    "in one kernel",
+    "in kernels of their own",
+    "warps would not have the sums of one where the other needs them",
+)
 _NO_GROUPS: Final = Decision(
     "tensor_cores",
     TensorCores.WARPGROUPS,

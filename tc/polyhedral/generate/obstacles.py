@@ -44,4 +44,9 @@ class NoGroups:
     """No four warps run the products together that tiles were made for."""
 
 
-Obstacle: TypeAlias = NoGroups | NoMatrices | InBuffers | MissingInstances | DivergentSteps | LongSums
+@frozen
+class NoChain:
+    """Products that were to share a kernel would not, or without matrix instructions."""
+
+
+Obstacle: TypeAlias = NoChain | NoGroups | NoMatrices | InBuffers | MissingInstances | DivergentSteps | LongSums

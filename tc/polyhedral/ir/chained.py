@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import Final
 
 from tc.base.frozen import frozen
+
+# Of an instruction for halves.
+STEPS: Final = 16
 
 
 @frozen
@@ -45,18 +49,13 @@ class Link:
     column: str = ""
     steps: str = ""
 
-    @property
-    def goes_along_keys(self) -> bool:
-        """Whether it is done key by key."""
-        return self.part in (Part.SCORES, Part.KEYS, Part.REDUCTION, Part.SUMS)
-
 
 @frozen
 class Chain:
     """Statements that follow each other, in their order.
 
     The first ``around`` subscripts of what they write are the same for all that belongs together, the last of these
-    counts rows.  ``rows``, ``keys``, ``columns``: how many there are.
+    counts rows.  ``rows``, ``keys``, ``columns``: how many there are; ``steps``: of the first product.
     """
 
     links: tuple[Link, ...]
@@ -64,11 +63,17 @@ class Chain:
     rows: int
     keys: int
     columns: int
+    steps: int
 
     @property
     def phases(self) -> range:
         """Of all links."""
         return range(max(link.phase for link in self.links) + 1)
+
+    @property
+    def is_in_whole_steps(self) -> bool:
+        """Whether the first product has whole instructions, so that no more of its operands is read than there is."""
+        return self.steps % STEPS == 0
 
     @property
     def reductions(self) -> frozenset[str]:

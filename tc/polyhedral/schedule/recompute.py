@@ -11,15 +11,13 @@ from collections.abc import Sequence as Items
 from dataclasses import replace
 
 from tc.language.algebra.rewriting import fresh_name, map_statement, rename
-from tc.language.program.program import DerivedOrigin, IteratorReference, Read
+from tc.language.program.program import DerivedOrigin, IteratorReference, Read, Statement
 from tc.language.program.specialization import Specialization
 from tc.polyhedral.ir.chained import Recomputed
 from tc.polyhedral.ir.hoisted import Hoisted
 
 
-def recompute(
-    specialization: Specialization, wanted: Items[Recomputed]
-) -> Iterator[tuple[Specialization, Recomputed]]:
+def recompute(specialization: Specialization, wanted: Items[Recomputed]) -> Iterator[tuple[Specialization, Recomputed]]:
     """The program with one more statement computed again."""
     for made in wanted:
         specialization = _recomputed(specialization, made)
@@ -63,12 +61,12 @@ def _recomputed(specialization: Specialization, made: Recomputed) -> Specializat
     tensor = program.tensor(old.target)
     origin = DerivedOrigin("computed once more", old.origin)
     copy = replace(old, name=made.made, target=made.tensor, origin=origin)
-    statements = []
+    names = {old.target: made.tensor}
+    statements = list[Statement]()
     for own in program.statements:
-        if own.name == made.reader:
-            names = {old.target: made.tensor}
-            own = map_statement(own, lambda value: rename(value, names, {}))
-        statements += [own, copy] if own.name == made.statement else [own]
+        reader = own.name == made.reader
+        statements.append(map_statement(own, lambda value: rename(value, names, {})) if reader else own)
+        statements += [copy] if own.name == made.statement else []
     tensors = (*program.tensors, replace(tensor, name=made.tensor, origin=origin))
     return replace(
         specialization,

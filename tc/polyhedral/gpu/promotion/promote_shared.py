@@ -164,8 +164,9 @@ class _SharedMemoryPromoter:
 
     def promote_outside(self, band: Band, domain: isl.UnionSet, above: tuple[Member, ...]) -> Node | None:
         """The band with loop-invariant tiles hoisted: copied once, around its last loops; None if there are none."""
-        chained = self.scop.chain is not None and not any(member.coincident for member in band.members)
-        if not (chained or _is_nest(band.child)):
+        chain = self.scop.chain
+        over_keys = chain is not None and chain.is_in_whole_steps and not any(m.coincident for m in band.members)
+        if not (over_keys or _is_nest(band.child)):
             return None
         for position in range(len(band.members)):
             outer, inner = band.members[:position], band.members[position:]

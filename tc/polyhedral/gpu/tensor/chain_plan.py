@@ -7,8 +7,9 @@ from typing import Final
 
 from tc.language.program.specialization import Specialization
 from tc.polyhedral.gpu.mapping.split_plan import Group, Plan
-from tc.polyhedral.gpu.tensor.chains import find_chain
-from tc.polyhedral.gpu.tensor.warp_tiles import QUADS
+from tc.polyhedral.gpu.tensor.chains import AT_A_TIME, KEYS, ROWS, find_chain
+from tc.polyhedral.gpu.tensor.warp_tiles import GROUP, QUADS
+from tc.polyhedral.ir.chained import Chain, Part
 from tc.targets.machine import GpuMachine
 from tc.targets.options import Fusion, GpuOptions, TensorCores
 from tc.targets.resolve import known
@@ -17,24 +18,43 @@ from tc.targets.resolve import known
 _KEPT: Final = 64
 
 
-def with_chain(plan: Plan, specialization: Specialization, options: GpuOptions, machine: GpuMachine) -> Plan:
-    """The plan with the chain of a program, where options leave open how it is mapped."""
+def with_chain(
+    plan: Plan, specialization: Specialization, options: GpuOptions, machine: GpuMachine
+) -> tuple[Plan, int]:
+    """The plan with the chain of a program, and bytes that it takes of shared memory.
+
+    The plan as it is, and 0, where there is none, or options say how it is mapped.
+    """
     sizes = (options.schedule.tile, options.grid, options.block, options.split_k_threads, options.split_k_blocks)
     if any(own is not None for own in sizes) or options.schedule.fusion is not Fusion.PRESERVE_PARALLEL:
-        return plan
+        return plan, 0
     if options.tensor_cores is TensorCores.NONE or known(options.register_accumulators) < _KEPT:
-        return plan
+        return plan, 0
     if not known(options.shared_memory) or not machine.matrix_shapes:
-        return plan
+        return plan, 0
     found = find_chain(specialization, machine.matrix_shapes)
     if found is None:
-        return plan
+        return plan, 0
     chain, again = found
     names = {link.statement for link in chain.links}
     kept = [_without(own, names, specialization) for own in plan.groups]
     rows = Group((QUADS,), among=chain.reductions, pairs=True)
     groups = (*(own for own in kept if own is not None), *((rows,) if chain.reductions else ()))
-    return replace(plan, groups=groups, rereads=0, chain=chain, again=again)
+    return replace(plan, groups=groups, rereads=0, chain=chain, again=again), needed_bytes(chain)
+
+
+def needed_bytes(chain: Chain) -> int:
+    """What a block shares: the operands of both products, for each of these, what lies between them, and totals."""
+    scores = sum(link.part is Part.SCORES for link in chain.links)
+    steps, columns = (_padded(min(AT_A_TIME, chain.steps)), _padded(chain.columns))
+    between = sum(link.part is Part.KEYS for link in chain.links) * ROWS * _padded(KEYS)
+    rows = (QUADS + 1) * ROWS * 2 * len(chain.links)
+    return 2 * (scores * (ROWS + KEYS) * steps + KEYS * columns + between + rows)
+
+
+def _padded(row: int) -> int:
+    """Elements of a row, with those that keep rows in different banks."""
+    return row + GROUP
 
 
 def _without(group: Group, names: set[str], specialization: Specialization) -> Group | None:

@@ -9,24 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from collections.abc import Sequence as Items
 from dataclasses import replace
+from functools import reduce
 from typing import Final
 
 import islpy as isl
 
 from tc.base.frozen import frozen
-from tc.language.isl.pieces import sets_of
-from tc.polyhedral.gpu.tensor.chains import KEYS, ROWS
+from tc.polyhedral.gpu.tensor.chains import AT_A_TIME, KEYS, ROWS
 from tc.polyhedral.gpu.tensor.warp_tiles import GROUP, PAIR, QUADS
-from tc.polyhedral.ir.chained import Chain, Link, Part
+from tc.polyhedral.ir.chained import STEPS, Chain, Link, Part
 from tc.polyhedral.ir.loops import LoopKind
 from tc.polyhedral.ir.scop import Scop
 from tc.polyhedral.ir.tree import Band, Filter, Leaf, Member, Node, ScheduleTree, Sequence
 
-# Rows of a warp, which are eight apart from each other in it, and steps of an instruction.
+# Rows of a warp, in two eights.
 _WARP_ROWS: Final = 16
-_STEPS: Final = 16
-# Steps of the first product whose operands lie in shared memory at a time.
-_AT_A_TIME: Final = 64
 # Threads along y.
 _Y: Final = ROWS * GROUP // _WARP_ROWS
 
@@ -35,26 +32,19 @@ def chain_products(tree: ScheduleTree, scop: Scop) -> ScheduleTree:
     """The tree in which the statements of the chain, if there is one, are one kernel."""
     if scop.chain is None or not isinstance(tree.root, Sequence):
         return tree
-    names = {name for link in scop.chain.links for name in _statements(link, scop)}
-    every = [_own(scop, name) for name in names]
-    domain = every[0]
-    for own in every[1:]:
-        domain = domain.union(own)
-    places = [n for n, branch in enumerate(tree.root.filters) if not branch.domain.intersect(domain).is_empty()]
-    inside = [branch for n, branch in enumerate(tree.root.filters) if n in places]
-    if any(not branch.domain.intersect(tree.domain).is_subset(domain) for branch in inside):
-        return tree
-    chained = Filter(domain.universe(), _Builder(scop, scop.chain).kernel())
-    filters = [branch for n, branch in enumerate(tree.root.filters) if n not in places]
-    filters.insert(places[0], chained)
-    return replace(tree, root=Sequence(tuple(filters)) if len(filters) > 1 else chained.child)
-
-
-def _own(scop: Scop, name: str) -> isl.UnionSet:
-    return isl.UnionSet.from_set(scop.statement(name).domain)
-
-
-_SUFFIXES: Final = ("init", "round")
+    builder = _Builder(scop, scop.chain)
+    domain = builder.domain(builder.places)
+    filters, first = list[Filter](), None
+    for branch in tree.root.filters:
+        own = branch.domain.intersect(tree.domain)
+        if own.intersect(domain).is_empty():
+            filters.append(branch)
+            continue
+        if not own.is_subset(domain):
+            return tree
+        first = len(filters) if first is None else first
+    filters.insert(first or 0, Filter(domain.universe(), builder.kernel()))
+    return replace(tree, root=Sequence(tuple(filters)) if len(filters) > 1 else filters[0].child)
 
 
 def _statements(link: Link, scop: Scop) -> list[str]:
@@ -67,16 +57,22 @@ def _statements(link: Link, scop: Scop) -> list[str]:
 
 @frozen
 class _Place:
-    """How a statement lies: expressions of its iterators ``i0, i1, ...`` for rows, keys and columns."""
+    """How a statement lies: expressions of its iterators ``i0, i1, ...``, "" where it has none.
+
+    ``around``: what blocks have, and the row behind it.  ``lane``: along x.  ``steps``: of a sum of its own.
+    """
 
     name: str
     link: Link
     around: tuple[str, ...]
-    row: str
-    key: str | None
-    column: str | None
     lane: str
-    steps: str | None
+    key: str = ""
+    column: str = ""
+    steps: str = ""
+
+    @property
+    def row(self) -> str:
+        return self.around[-1]
 
 
 class _Builder:
@@ -89,131 +85,101 @@ class _Builder:
         """Where instances of a statement belong."""
         iterators = self.scop.statement(name).body.iterators
         at = {iterator: f"i{n}" for n, iterator in enumerate(iterators)}
-        around = tuple(f"i{n}" for n in range(self.chain.around))
-        key = column = steps = None
-        lane = "0"
+        own = _Place(name, link, tuple(f"i{n}" for n in range(self.chain.around)), "0")
+        last = f"i{self.chain.around}"
         match link.part:
-            case Part.SCORES:
-                key, steps = at[link.column], at.get(link.steps)
-            case Part.KEYS:
+            case Part.SCORES | Part.KEYS:
                 key = at[link.column]
-            case Part.SUMS:
-                column, key = at.get(link.column, f"i{self.chain.around}"), at.get(link.steps)
-            case Part.COLUMNS:
-                column = at[link.column]
-            case Part.REDUCTION:
-                part = f"i{self.chain.around}"
-                if name == link.statement:
-                    step = f"i{self.chain.around + 1}"
-                    key = f"{2 * QUADS} * floor({step}/2) + 2 * {part} + {step} mod 2"
-                    lane = part
-                elif name in (f"{link.statement}_init", f"{link.statement}_total_handed"):
-                    lane = part
-                else:
-                    steps = part if len(iterators) > self.chain.around else None
-            case Part.ROW:
-                pass
-        points = column or key
-        if points is not None and link.part is not Part.REDUCTION:
-            lane = f"floor(({points})/{PAIR}) mod {QUADS}"
-        return _Place(name, link, around[:-1], around[-1], key, column, lane, steps)
+                return replace(own, lane=_lane(key), key=key, steps=at.get(link.steps, ""))
+            case Part.SUMS | Part.COLUMNS:
+                return replace(own, lane=_lane(last), column=last, key=at.get(link.steps, ""))
+            case Part.REDUCTION if name == link.statement:
+                step = f"i{self.chain.around + 1}"
+                return replace(own, lane=last, key=f"{2 * QUADS} * floor({step}/2) + 2 * {last} + {step} mod 2")
+            case Part.REDUCTION if name in (f"{link.statement}_init", f"{link.statement}_total_handed"):
+                return replace(own, lane=last)
+            case _:
+                return replace(own, steps=last if len(iterators) > self.chain.around else "")
 
-    # --- members
+    def domain(self, places: Items[_Place]) -> isl.UnionSet:
+        """The instances of statements."""
+        every = (isl.UnionSet.from_set(self.scop.statement(own.name).domain) for own in places)
+        return reduce(isl.UnionSet.union, every)
 
-    def member(self, places: Items[_Place], value: dict[str, str], *, coincident: bool, **more: object) -> Member:
-        """A loop whose value each of the statements has by an expression."""
-        function = isl.UnionPwAff.empty(isl.Space.params_alloc(self.scop.context, 0))
-        for own in places:
-            count = len(self.scop.statement(own.name).body.iterators)
-            names = ", ".join(f"i{n}" for n in range(count))
-            text = f"{{ {own.name}[{names}] -> [({value[own.name]})] }}"
-            part = isl.PwAff.read_from_str(self.scop.context, text)
-            function = function.union_add(isl.UnionPwAff.from_pw_aff(part.intersect_domain(self.scop.statement(own.name).domain)))
-        return replace(Member(function, coincident), **more)  # type: ignore[arg-type]
-
-    def of_all(self, places: Items[_Place], value: object, **more: object) -> Member:
-        raise NotImplementedError
+    # --- the phases
 
     def kernel(self) -> Node:
-        """The blocks and threads around the phases."""
-        every = self.places
-        members = [
-            self.member(every, {p.name: p.around[n] for p in every}, coincident=True, kind=LoopKind.BLOCK)
-            for n in range(self.chain.around - 1)
-        ]
-        members += [
-            self.member(every, {p.name: f"floor({p.row}/{ROWS})" for p in every}, coincident=True, kind=LoopKind.BLOCK),
-            self.member(
-                every, {p.name: f"{p.row} mod {_Y}" for p in every}, coincident=True, kind=LoopKind.THREAD, launched=_Y
-            ),
-            self.member(
-                every, {p.name: p.lane for p in every}, coincident=True, kind=LoopKind.THREAD, launched=QUADS
-            ),
-        ]
+        """The blocks and threads around them."""
+        blocks = [self.member([(own, own.around[n]) for own in self.places]) for n in range(self.chain.around - 1)]
+        blocks.append(self.member([(own, f"floor({own.row}/{ROWS})") for own in self.places]))
+        y = self.member([(own, f"{own.row} mod {_Y}") for own in self.places])
+        x = self.member([(own, own.lane) for own in self.places])
+        members = (
+            *(replace(own, kind=LoopKind.BLOCK) for own in blocks),
+            replace(y, kind=LoopKind.THREAD, launched=_Y),
+            replace(x, kind=LoopKind.THREAD, launched=QUADS),
+        )
         filters = [own for phase in self.chain.phases for own in self.phase(phase)]
-        return Band(tuple(members), permutable=True, child=Sequence(tuple(filters)))
+        return Band(members, permutable=True, child=Sequence(tuple(filters)))
 
     def phase(self, phase: int) -> Iterator[Filter]:
         """What is begun, the loop over keys, and what follows it."""
         own = [place for place in self.places if place.link.phase == phase]
-        along = [p for p in own if self.is_along_keys(p)]
-        begun = [p for p in own if p.name == f"{p.link.statement}_init" and p not in along and p.link.goes_along_keys]
-        yield from (self.branch([p], self.nest(p)) for p in begun)
+        along = [place for place in own if place.key]
+        before = [place for place in own if not place.key and place.name == f"{place.link.statement}_init"]
+        behind = [place for place in own if place not in along and place not in before]
+        yield from map(self.branch, before)
         if along:
-            tile = self.member(along, {p.name: f"floor(({p.key})/{KEYS})" for p in along}, coincident=False)
-            inside = Sequence(tuple(self.branch([p], self.nest(p)) for p in along))
-            yield self.branch(along, Band((tile,), permutable=True, child=inside))
-        yield from (self.branch([p], self.nest(p)) for p in own if p not in along and p not in begun)
+            tile = self.member([(place, f"floor(({place.key})/{KEYS})") for place in along], coincident=False)
+            inside = Sequence(tuple(map(self.branch, along)))
+            yield Filter(self.domain(along).universe(), Band((tile,), permutable=True, child=inside))
+        yield from map(self.branch, behind)
 
-    def is_along_keys(self, place: _Place) -> bool:
-        return place.key is not None
+    # --- single statements
 
-    def branch(self, places: Items[_Place], node: Node) -> Filter:
-        domain = _own(self.scop, places[0].name)
-        for own in places[1:]:
-            domain = domain.union(_own(self.scop, own.name))
-        return Filter(domain.universe(), node)
-
-    def nest(self, place: _Place) -> Node:
-        """The loops of one statement in a tile: those over points inside, of which each thread has its own."""
-        name, link = place.name, place.link
-        rows = self.one(place, f"floor({place.row}/{_Y}) mod {ROWS // _Y}", digit=True)
-        is_product = link.part in (Part.SCORES, Part.SUMS) and name == link.statement
-        points = [rows, *self.points(place, coincident=name == link.statement and link.part is not Part.REDUCTION or name.endswith(_SUFFIXES))]
-        if is_product and link.part is Part.SCORES:
-            steps = place.steps
-            return Band(
-                (self.one(place, f"floor({steps}/{_AT_A_TIME})", coincident=False),),
-                permutable=True,
-                child=Band((*self.steps(place, f"{steps} mod {_AT_A_TIME}"), *points), permutable=True, child=Leaf()),
-            )
-        if is_product:
-            return Band(
-                (self.one(place, f"floor({place.key}/{KEYS})", coincident=False),),
-                permutable=True,
-                child=Band((*self.steps(place, f"{place.key} mod {KEYS}"), *points), permutable=True, child=Leaf()),
-            )
-        if place.steps is not None:
+    def branch(self, place: _Place) -> Filter:
+        """The loops of one statement in a tile: those over points of which each thread has its own are inside."""
+        rows = replace(self.one(place, f"floor({place.row}/{_Y}) mod {ROWS // _Y}"), digit=True)
+        points = [rows, *self.points(place)]
+        if place.name == place.link.statement and place.link.part in (Part.SCORES, Part.SUMS):
+            # Operands in shared memory are as large as whole instructions only where some tile is whole.
+            most = min(AT_A_TIME, self.chain.steps // STEPS * STEPS)
+            step, size = (place.steps, most) if place.steps else (place.key, KEYS)
+            tile = self.one(place, f"floor({step}/{size})", coincident=False)
+            instruction = self.one(place, f"floor(({step} mod {size})/{STEPS})", coincident=False)
+            inside = replace(self.one(place, f"({step} mod {size}) mod {STEPS}", coincident=False), in_group=True)
+            nest = Band((instruction, inside, *points), permutable=True, child=Leaf())
+            return Filter(self.domain([place]).universe(), Band((tile,), permutable=True, child=nest))
+        if place.steps:
             points.append(self.one(place, place.steps, coincident=False))
-        return Band(tuple(points), permutable=True, child=Leaf())
+        return Filter(self.domain([place]).universe(), Band(tuple(points), permutable=True, child=Leaf()))
 
-    def steps(self, place: _Place, step: str) -> list[Member]:
-        """Instructions, one after the other, and the steps of each."""
-        return [
-            self.one(place, f"floor(({step})/{_STEPS})", coincident=False),
-            self.one(place, f"({step}) mod {_STEPS}", coincident=False, in_group=True),
-        ]
-
-    def points(self, place: _Place, *, coincident: bool) -> list[Member]:
-        """The loops over keys of a tile, or over columns, that a thread has: pairs of them."""
-        points, size = (place.column, self.chain.columns) if place.column is not None else (place.key, KEYS)
-        if points is None:
+    def points(self, place: _Place) -> list[Member]:
+        """The loops over the keys of a tile, or over columns, that a thread has: pairs of them."""
+        points, size = (place.column, self.chain.columns) if place.column else (place.key, KEYS)
+        if not points:
             return []
-        inside = f"({points}) mod {size}"
-        return [
-            self.one(place, f"floor(({inside})/{PAIR * QUADS})", coincident=coincident, digit=True),
-            self.one(place, f"({inside}) mod {PAIR}", coincident=coincident, in_group=True, digit=True),
-        ]
+        coincident, inside = place.link.part is not Part.REDUCTION, f"({points}) mod {size}"
+        blocks = self.one(place, f"floor(({inside})/{PAIR * QUADS})", coincident=coincident)
+        pair = self.one(place, f"({inside}) mod {PAIR}", coincident=coincident)
+        return [replace(blocks, digit=True), replace(pair, in_group=True, digit=True)]
 
-    def one(self, place: _Place, value: str, *, coincident: bool = True, **more: object) -> Member:
-        return self.member([place], {place.name: value}, coincident=coincident, **more)
+    def one(self, place: _Place, value: str, *, coincident: bool = True) -> Member:
+        """A loop of one statement."""
+        return self.member([(place, value)], coincident=coincident)
+
+    def member(self, values: Items[tuple[_Place, str]], *, coincident: bool = True) -> Member:
+        """A loop whose value each of the statements has by an expression."""
+        function = isl.UnionPwAff.empty(isl.Space.params_alloc(self.scop.context, 0))
+        for place, value in values:
+            statement = self.scop.statement(place.name)
+            names = ", ".join(f"i{n}" for n in range(len(statement.body.iterators)))
+            text = f"{{ {place.name}[{names}] -> [({value})] }}"
+            own = isl.PwAff.read_from_str(self.scop.context, text).intersect_domain(statement.domain)
+            function = function.union_add(isl.UnionPwAff.from_pw_aff(own))
+        return Member(function, coincident)
+
+
+def _lane(points: str) -> str:
+    """The lane along x of one of several points in a row."""
+    return f"floor({points}/{PAIR}) mod {QUADS}"

@@ -9,7 +9,6 @@ pass).  Nothing is rescaled: results are those of the program's own formulas.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -33,13 +32,17 @@ from tc.language.program.terms import half_factors
 from tc.language.program.written_elements import is_scatter, written_iterators
 from tc.polyhedral.ir.chained import Chain, Link, Part, Recomputed
 
-# Rows and keys of a tile, and the most columns, whose sums a warp keeps in registers.
+# Rows and keys of a tile; steps of the first product whose operands lie in shared memory at a time; and the most
+# columns of the second one, whose sums a warp keeps in registers.
 ROWS: Final = 64
 KEYS: Final = 64
+AT_A_TIME: Final = 128
 _COLUMNS: Final = 128
 _HALVES: Final = {"f16": ScalarType.FLOAT16, "bf16": ScalarType.BFLOAT16}
-# Phases: each multiplies for all scores again.
-_PHASES: Final = 3
+# How often all scores are computed, at most.
+_PASSES: Final = 3
+# What GPUs have along the second and third dimension of a grid.
+_BLOCKS: Final = 65535
 
 
 def find_chain(
@@ -62,6 +65,11 @@ class _Own:
     part: Part
     column: str = ""
     steps: str = ""
+
+
+# What there is for each key, and for each column.
+_OF_KEYS: Final = frozenset({Part.SCORES, Part.KEYS})
+_OF_COLUMNS: Final = frozenset({Part.SUMS, Part.COLUMNS})
 
 
 class _Finder:
@@ -99,7 +107,9 @@ class _Finder:
             return None
         keys = own[-1]
         reduced = {i.name for i in statement.iterators} - {i.name for i in written_iterators(statement)}
-        right_one = own == (*around, keys) and reduced == {keys} and {keys, *column} <= other and around[-1] not in other
+        right_one = (
+            own == (*around, keys) and reduced == {keys} and {keys, *column} <= other and around[-1] not in other
+        )
         if not right_one or self.program.tensor(left.tensor).role is not Role.TEMPORARY:
             return None
         return _Own(statement, Part.SUMS, column[0], keys)
@@ -140,7 +150,7 @@ class _Finder:
             found.append(own)
             tensors[statement.target] = own.part
         inside = {own.statement.name for own in found}
-        along = {name for name, part in tensors.items() if part in (Part.SCORES, Part.KEYS)}
+        along = {name for name, part in tensors.items() if part in _OF_KEYS}
         if any(self.program.tensor(name).role is not Role.TEMPORARY for name in along):
             return None
         others = (own for own in self.program.statements if own.name not in inside)
@@ -165,9 +175,9 @@ class _Finder:
             return None
         columns = {name[-1] for name in own if name is not None and len(name) > around}
         parts = {tensors[read.tensor] for read, name in zip(reads, own, strict=True) if len(name or ()) > around}
-        if len(columns) > 1 or len(parts & {Part.SCORES, Part.KEYS}) and parts & {Part.SUMS, Part.COLUMNS}:
+        if len(columns) > 1 or (parts & _OF_KEYS and parts & _OF_COLUMNS):
             return None
-        along_keys = bool(parts & {Part.SCORES, Part.KEYS})
+        along_keys = bool(parts & _OF_KEYS)
         if statement.reduction is not None:
             one = len(names) == around and columns == set(reduced) and len(reduced) == 1 and along_keys
             return _Own(statement, Part.REDUCTION, reduced[0]) if one else None
@@ -183,7 +193,9 @@ class _Finder:
         assert factors is not None, "it is a product"
         row, key = (own.name for own in statement.subscripts[-2:] if isinstance(own, IteratorReference))
         uses = [iterators_in(own.subscripts) for own in factors]
-        return any(row in one and key not in one and key in other and row not in other for one, other in (uses, uses[::-1]))
+        return any(
+            row in one and key not in one and key in other and row not in other for one, other in (uses, uses[::-1])
+        )
 
     def with_phases(
         self, members: list[_Own], around: int, types: set[ScalarType]
@@ -197,11 +209,14 @@ class _Finder:
         columns = self.layouts[sums.statement.target].shape[-1]
         steps = next(i for i in scores.statement.iterators if i.name == scores.steps)
         count = int(steps.end.value) if isinstance(steps.end, Literal) else 0
+        batches = self.layouts[scores.statement.target].shape[: around - 1]
+        if any(count > _BLOCKS for count in batches):
+            return None
         if rows < ROWS or keys < KEYS or not 16 <= columns <= _COLUMNS or count < 16:
             return None
         links, made = _Phases(members, {own.name for own in self.program.statements}, set(self.layouts)).found()
-        chain = Chain(tuple(links), around, rows, keys, columns)
-        return (chain, tuple(made)) if len(chain.phases) <= _PHASES else None
+        chain = Chain(tuple(links), around, rows, keys, columns, count)
+        return (chain, tuple(made)) if sum(own.part is Part.SCORES for own in links) <= _PASSES else None
 
 
 class _Phases:
@@ -210,7 +225,6 @@ class _Phases:
     def __init__(self, members: list[_Own], statements: set[str], tensors: set[str]) -> None:
         self.members: Final = members
         self.taken: Final = (statements, tensors)
-        self.phase: Final[dict[str, int]] = {}  # by tensor
         self.made: Final[list[Recomputed]] = []
 
     def found(self) -> tuple[list[Link], list[Recomputed]]:
@@ -221,16 +235,16 @@ class _Phases:
             before = [by_tensor[r.tensor] for r in reads_in(own.statement.value) if r.tensor in by_tensor]
             waits = [phases[one.statement.name] + (one.part is Part.REDUCTION) for one in before]
             phases[own.statement.name] = max(waits, default=0)
-        links: dict[str, list[Link]] = {own.statement.name: [self.link(own, own.statement.name, phases)] for own in self.members}
+        links: dict[str, list[Link]] = {
+            own.statement.name: [self.link(own, own.statement.name, phases)] for own in self.members
+        }
         # Whoever reads something for each key of an earlier phase has it computed again, as its own.
         waiting = [(own, own.statement.name, phases[own.statement.name]) for own in reversed(self.members)]
         while waiting:
             own, reader, phase = waiting.pop(0)
             for tensor in dict.fromkeys(r.tensor for r in reads_in(own.statement.value)):
                 one = by_tensor.get(tensor)
-                if one is None or one.part not in (Part.SCORES, Part.KEYS) or phases[one.statement.name] == phase:
-                    continue
-                if not own_goes_along_keys(own):
+                if one is None or one.part not in _OF_KEYS or phases[one.statement.name] == phase:
                     continue
                 name = self.name(f"{one.statement.name}_again", 0)
                 copy = self.name(f"{tensor}_again", 1)
@@ -248,11 +262,6 @@ class _Phases:
         return Link(name, own.part, phases[own.statement.name], own.column, own.steps)
 
 
-def own_goes_along_keys(own: _Own) -> bool:
-    """Whether it is done key by key."""
-    return own.part in (Part.SCORES, Part.KEYS, Part.REDUCTION, Part.SUMS)
-
-
 def _names(subscripts: tuple[object, ...]) -> tuple[str, ...] | None:
     """Iterators, all different; None where there is anything else."""
     names = tuple(own.name for own in subscripts if isinstance(own, IteratorReference))
@@ -268,5 +277,3 @@ def _is_plain(statement: Statement) -> bool:
     simple = not (statement.blocks or statement.conditions or statement.counts or statement.atomic)
     begins = statement.reduction is None or statement.initialize
     return whole and simple and begins and statement.owned is None and not is_scatter(statement)
-
-
