@@ -18,6 +18,7 @@ _PASSES: Final = (
         "gather nests",
         "map",
         "drop degenerate loops",
+        "chain products",
         "mark reductions",
         "unroll rows",
         "promote temporaries",

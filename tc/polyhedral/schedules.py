@@ -63,6 +63,8 @@ _OF_ONE: Final = 1_500_000
 _OF_ANOTHER: Final = 1_000_000
 # Which lane of a warp holds what is asked of matrix instructions.
 _OF_MATRICES: Final = 2_000_000
+# Where several products may share a kernel, in which statements are computed once more.
+_OF_CHAINS: Final = 12_000_000
 # Sizes that stay open are one dimension more of all sets each.
 _OF_OPEN_SIZE: Final = 3_500_000
 # To schedule takes longer, and is the same for all options with one fusion strategy.
@@ -124,7 +126,7 @@ class Schedules:
                 for s in specialization.program.statements
                 if factors_of_instructions(s.value) or byte_factors(s.value)
             ]
-            further = opened + len(matrices) * _OF_MATRICES
+            further = opened + len(matrices) * _OF_MATRICES + (len(matrices) > 1) * _OF_CHAINS
             self.max_operations = min(MAX_OPERATIONS, _OF_ONE + (statements - 1) * _OF_ANOTHER + further)
             self._to_schedule = min(MAX_OPERATIONS, statements * _TO_SCHEDULE)
         else:

@@ -53,6 +53,8 @@ class Step:
                 return f"{self.parts} threads"
             case Dealing.LANES:
                 return "lanes"
+            case Dealing.PAIRS:
+                return f"{self.parts} lanes with pairs"
             case _:
                 assert_never(self.dealing)
 

@@ -30,12 +30,13 @@ _Y: Final = ROWS * GROUP // _WARP_ROWS
 
 def chain_products(tree: ScheduleTree, scop: Scop) -> ScheduleTree:
     """The tree in which the statements of the chain, if there is one, are one kernel."""
-    if scop.chain is None or not isinstance(tree.root, Sequence):
+    if scop.chain is None:
         return tree
     builder = _Builder(scop, scop.chain)
     domain = builder.domain(builder.places)
     filters, first = list[Filter](), None
-    for branch in tree.root.filters:
+    nests = tree.root.filters if isinstance(tree.root, Sequence) else (Filter(tree.domain.universe(), tree.root),)
+    for branch in nests:
         own = branch.domain.intersect(tree.domain)
         if own.intersect(domain).is_empty():
             filters.append(branch)
