@@ -8,7 +8,7 @@ from tc.polyhedral.generate.obstacles import DivergentSteps, InBuffers, NoChain,
 from tc.polyhedral.ir.chained import Chain, Part
 from tc.polyhedral.ir.loops import GroupMma, LoopTree, Matrices, Scheduled, leaves
 from tc.polyhedral.ir.scop import Scop
-from tc.polyhedral.ir.tree import Band, Extension, Leaf, Node, ScheduleTree, Sequence
+from tc.polyhedral.ir.tree import Band, Extension, Leaf, Node, ScheduleTree, Sequence, statement_names
 
 
 def unused_warp_tiles(
@@ -18,6 +18,8 @@ def unused_warp_tiles(
 
     Where operands lie as groups of warps read them, it is for these that tiles were made.
     """
+    if scop.chain is not None and not _is_one_kernel(tree, scop.chain):
+        return NoChain()
     if not _has_digits(tree.root):
         return None
     made = None if root is None or isinstance(root, InBuffers | DivergentSteps) else root
@@ -27,6 +29,13 @@ def unused_warp_tiles(
         grouped = made is not None and any(isinstance(leaf, GroupMma) for leaf in leaves(made))
         return None if grouped else NoGroups()
     return None if made is not None and any(isinstance(leaf, Matrices) for leaf in leaves(made)) else NoMatrices()
+
+
+def _is_one_kernel(tree: ScheduleTree, chain: Chain) -> bool:
+    """Whether all statements of a chain are in one nest."""
+    nests = tree.root.filters if isinstance(tree.root, Sequence) else ()
+    every = [branch.domain.intersect(tree.domain) for branch in nests] or [tree.domain]
+    return any({own.statement for own in chain.links} <= set(statement_names(domain)) for domain in every)
 
 
 def _has_products(root: LoopTree, chain: Chain) -> bool:

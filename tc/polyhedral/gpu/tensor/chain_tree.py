@@ -51,7 +51,9 @@ def chain_products(tree: ScheduleTree, scop: Scop) -> ScheduleTree:
 def _statements(link: Link, scop: Scop) -> list[str]:
     """Those of the scop that a link has become, in order."""
     names = {own.name for own in scop.statements}
-    suffixes = ("_total_handed", "_total_init", "_total") if link.part is Part.REDUCTION else ("_round",)
+    suffixes = (
+        ("_total_handed", "_total_init", "_total", "_total_round") if link.part is Part.REDUCTION else ("_round",)
+    )
     wanted = [f"{link.statement}_init", link.statement, *(link.statement + own for own in suffixes)]
     return [name for name in wanted if name in names]
 

@@ -212,7 +212,7 @@ class _Finder:
         batches = self.layouts[scores.statement.target].shape[: around - 1]
         if any(count > _BLOCKS for count in batches):
             return None
-        if rows < ROWS or keys < KEYS or not 16 <= columns <= _COLUMNS or count < 16:
+        if rows < ROWS or keys < KEYS or not 16 <= columns <= _COLUMNS or columns % 8 or count < 16:
             return None
         links, made = _Phases(members, {own.name for own in self.program.statements}, set(self.layouts)).found()
         chain = Chain(tuple(links), around, rows, keys, columns, count)

@@ -99,7 +99,14 @@ def test_what_is_no_chain(text: str, changed: str) -> None:
 
 
 def test_small_and_wide_ones_are_none() -> None:
-    for sizes in ((63, 128, 64, 64), (128, 63, 64, 64), (128, 128, 15, 64), (128, 128, 64, 129), (128, 128, 64, 15)):
+    for sizes in (
+        (63, 128, 64, 64),
+        (128, 63, 64, 64),
+        (128, 128, 15, 64),
+        (128, 128, 64, 129),
+        (128, 128, 64, 15),
+        (128, 128, 64, 20),
+    ):
         assert find_chain(specialized(LATE, *sizes), SHAPES) is None
     assert find_chain(specialized(LATE), ()) is None
 
