@@ -20,6 +20,7 @@ from tc.language.isl.affine import isl_name
 from tc.language.isl.pieces import sets_of
 from tc.polyhedral.analysis.box import Box, Boxes, own_space, prefix_map
 from tc.polyhedral.analysis.extents import extent_of
+from tc.polyhedral.analysis.reads import program_names
 from tc.polyhedral.gpu.promotion.distribute_copies import Distributed, distributed, piece_of
 from tc.polyhedral.gpu.promotion.linearize_copies import linearize_copies
 from tc.polyhedral.gpu.promotion.read_again import held, read_again, row_of
@@ -105,6 +106,9 @@ class _SharedMemoryPromoter:
         """
         if not any(member.kind is LoopKind.THREAD for member in above):
             return None
+        chain = self.scop.chain
+        if chain is not None and {own.statement for own in chain.links} & set(program_names(domain, self.scop)):
+            return None  # its products read whole tiles of keys
         prefix = tuple(member for member in above if member.kind is not LoopKind.THREAD)
         few = held(math.prod(_thread_counts(above, domain)), self.room.registers)
         for tensor in read_again(self.scop, sequence, domain):
