@@ -44,11 +44,11 @@ def with_chain(
 
 
 def needed_bytes(chain: Chain) -> int:
-    """What a block shares: the operands of both products, for each of these, what lies between them, and totals."""
+    """What a block shares: the operands of both products, each time; the left one of the second; and totals of rows."""
     scores = sum(link.part is Part.SCORES for link in chain.links)
     steps, columns = (_padded(min(AT_A_TIME, chain.steps)), _padded(chain.columns))
-    between = sum(link.part is Part.KEYS for link in chain.links) * ROWS * _padded(KEYS)
-    rows = (QUADS + 1) * ROWS * 2 * len(chain.links)
+    between = ROWS * _padded(KEYS)
+    rows = 2 * (QUADS + 1) * ROWS * sum(link.part in (Part.REDUCTION, Part.ROW) for link in chain.links)
     return 2 * (scores * (ROWS + KEYS) * steps + KEYS * columns + between + rows)
 
 
