@@ -27,9 +27,9 @@ from tc.polyhedral.generate.obstacles import (
     NoMatrices,
     Obstacle,
 )
+from tc.polyhedral.gpu.mapping.chain_plan import with_chain
 from tc.polyhedral.gpu.mapping.reread_rows import reread_bytes
 from tc.polyhedral.gpu.mapping.split_plan import Group, Plan, plan_split
-from tc.polyhedral.gpu.tensor.chain_plan import with_chain
 from tc.polyhedral.gpu.tensor.groups import has_groups, has_large_product
 from tc.polyhedral.schedule.counted import with_counts
 from tc.polyhedral.schedule.scan import Scanning

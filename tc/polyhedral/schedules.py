@@ -16,6 +16,7 @@ from tc.language.isl.session import MAX_OPERATIONS, budget_told, is_out_of_opera
 from tc.language.program.specialization import Specialization
 from tc.language.program.terms import byte_factors, factors_of_instructions
 from tc.polyhedral.gpu.mapping.join_reread_rows import join_reread_rows
+from tc.polyhedral.gpu.mapping.recompute import handed_over, recompute
 from tc.polyhedral.gpu.mapping.split_plan import Plan, Whose
 from tc.polyhedral.ir.chained import Recomputed
 from tc.polyhedral.ir.contractions import Contraction
@@ -48,7 +49,6 @@ from tc.polyhedral.schedule.join_dimensions import join_dimensions
 from tc.polyhedral.schedule.join_terms import join_terms
 from tc.polyhedral.schedule.linear_recurrences import part_recurrences
 from tc.polyhedral.schedule.pull import pull_reductions
-from tc.polyhedral.schedule.recompute import handed_over, recompute
 from tc.polyhedral.schedule.scan import Scanning, scan_reductions
 from tc.polyhedral.schedule.scatter import share_scatters
 from tc.polyhedral.schedule.schedule import schedule_scop, untransformed_tree

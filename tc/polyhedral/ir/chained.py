@@ -7,8 +7,13 @@ from typing import Final
 
 from tc.base.frozen import frozen
 
-# Of an instruction for halves.
+# Of an instruction for halves, and lanes that share a row of its sums.
 STEPS: Final = 16
+QUADS: Final = 4
+# Rows and keys of a tile, and steps of the first product whose operands lie in shared memory at a time.
+ROWS: Final = 64
+KEYS: Final = 64
+AT_A_TIME: Final = 128
 
 
 @frozen

@@ -15,9 +15,8 @@ from typing import Final
 import islpy as isl
 
 from tc.base.frozen import frozen
-from tc.polyhedral.gpu.tensor.chains import AT_A_TIME, KEYS, ROWS
-from tc.polyhedral.gpu.tensor.warp_tiles import GROUP, PAIR, QUADS
-from tc.polyhedral.ir.chained import STEPS, Chain, Link, Part
+from tc.polyhedral.gpu.tensor.warp_tiles import GROUP, PAIR
+from tc.polyhedral.ir.chained import AT_A_TIME, KEYS, QUADS, ROWS, STEPS, Chain, Link, Part
 from tc.polyhedral.ir.loops import LoopKind
 from tc.polyhedral.ir.scop import Scop
 from tc.polyhedral.ir.tree import Band, Filter, Leaf, Member, Node, ScheduleTree, Sequence

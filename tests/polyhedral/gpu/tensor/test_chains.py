@@ -15,11 +15,11 @@ from tc.language.program.specialization import Specialization
 from tc.polyhedral.attempts import first_attempt, next_attempt
 from tc.polyhedral.generate.obstacles import NoChain
 from tc.polyhedral.gpu.cost.count_kernels import count_kernels
-from tc.polyhedral.gpu.tensor.chains import find_chain
+from tc.polyhedral.gpu.mapping.chains import find_chain
+from tc.polyhedral.gpu.mapping.recompute import recompute
 from tc.polyhedral.ir.chained import Chain, Part, Recomputed
 from tc.polyhedral.ir.counterexample import Violation
 from tc.polyhedral.proof.rewrites.verify_recomputed import find_wrong_recomputation
-from tc.polyhedral.schedule.recompute import recompute
 from tc.targets.machine import GPUS
 from tests.polyhedral.gpu.tensor.products import TYPES, agree, multiplies
 from tests.translated import translated

@@ -6,16 +6,17 @@ from dataclasses import replace
 from typing import Final
 
 from tc.language.program.specialization import Specialization
+from tc.polyhedral.gpu.mapping.chains import find_chain
 from tc.polyhedral.gpu.mapping.split_plan import Group, Plan
-from tc.polyhedral.gpu.tensor.chains import AT_A_TIME, KEYS, ROWS, find_chain
-from tc.polyhedral.gpu.tensor.warp_tiles import GROUP, QUADS
-from tc.polyhedral.ir.chained import Chain, Part
+from tc.polyhedral.ir.chained import AT_A_TIME, KEYS, QUADS, ROWS, Chain, Part
 from tc.targets.machine import GpuMachine
 from tc.targets.options import Fusion, GpuOptions, TensorCores
 from tc.targets.resolve import known
 
 # Elements that a thread must be able to keep of a product: those of the largest tile of a block's rows.
 _KEPT: Final = 64
+# Elements of a row that keep rows of halves in different banks.
+_PADDING: Final = 8
 
 
 def with_chain(
@@ -54,7 +55,7 @@ def needed_bytes(chain: Chain) -> int:
 
 def _padded(row: int) -> int:
     """Elements of a row, with those that keep rows in different banks."""
-    return row + GROUP
+    return row + _PADDING
 
 
 def _without(group: Group, names: set[str], specialization: Specialization) -> Group | None:

@@ -30,13 +30,9 @@ from tc.language.program.program import (
 from tc.language.program.specialization import Specialization
 from tc.language.program.terms import half_factors
 from tc.language.program.written_elements import is_scatter, written_iterators
-from tc.polyhedral.ir.chained import Chain, Link, Part, Recomputed
+from tc.polyhedral.ir.chained import KEYS, ROWS, Chain, Link, Part, Recomputed
 
-# Rows and keys of a tile; steps of the first product whose operands lie in shared memory at a time; and the most
-# columns of the second one, whose sums a warp keeps in registers.
-ROWS: Final = 64
-KEYS: Final = 64
-AT_A_TIME: Final = 128
+# The most columns of the second product, whose sums a warp keeps in registers.
 _COLUMNS: Final = 128
 _HALVES: Final = {"f16": ScalarType.FLOAT16, "bf16": ScalarType.BFLOAT16}
 # How often all scores are computed, at most.
