@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tc.language.algebra.rewriting import map_statement, rename
-from tc.language.program.program import Role, Statement, reads_in
+from tc.language.program.program import Expression, Read, Role, Statement, reads_in, rebuild
 from tc.language.program.specialization import Specialization
 from tc.language.program.written_elements import is_scatter
 from tc.polyhedral.ir.chained import Recomputed
@@ -59,9 +58,8 @@ def _other_difference(
     before: Specialization, after: Specialization, done: Recomputed, tensor: str
 ) -> Counterexample | None:
     """Whether anything else differs, once the reader reads the tensor again."""
-    names = {done.tensor: tensor}
     kept = tuple(
-        map_statement(own, lambda value: rename(value, names, {})) if own.name == done.reader else own
+        _reading(own, done.tensor, tensor) if own.name == done.reader else own
         for own in after.program.statements
         if own.name != done.made
     )
@@ -71,3 +69,13 @@ def _other_difference(
     alike = after.layouts.get(done.tensor) == before.layouts[tensor]
     same = alike and replace(after, program=restored, layouts=layouts) == before
     return None if same else Counterexample(Violation.CHANGED, f"other statements or tensors than {done.reader}")
+
+
+def _reading(statement: Statement, old: str, new: str) -> Statement:
+    """The statement that reads another tensor in its value."""
+
+    def changed(expression: Expression) -> Expression:
+        found = rebuild(expression, changed)
+        return replace(found, tensor=new) if isinstance(found, Read) and found.tensor == old else found
+
+    return replace(statement, value=changed(statement.value))
