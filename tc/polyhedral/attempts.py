@@ -124,18 +124,18 @@ def next_attempt(specialization: Specialization, machine: Machine, attempt: Atte
         first = _unchained(specialization, attempt.asked, machine)
         return replace(first, decisions=(*first.decisions, _NO_CHAIN))
     no_groups = _no_groups(attempt.asked)
-    before = tuple(own for own in attempt.decisions if own in (_NO_CHAIN, no_groups, _NO_MATRICES))
+    given_up = tuple(own for own in attempt.decisions if own in (_NO_CHAIN, no_groups, _NO_MATRICES))
     match obstacle:
         case NoChain():
             raise AssertionError("there is a chain")
         case NoGroups():
             first = _unchained(specialization, _by_warps(attempt.asked), machine)
-            return replace(first, asked=attempt.asked, decisions=(*first.decisions, *before, no_groups))
+            return replace(first, asked=attempt.asked, decisions=(*first.decisions, *given_up, no_groups))
         case NoMatrices():
             # Buffers that were given up before may be had again.
             first = _unchained(specialization, _scalar(attempt.asked), machine)
-            kept = tuple(own for own in before if own != no_groups)
-            return replace(first, asked=attempt.asked, decisions=(*first.decisions, *kept, _NO_MATRICES))
+            others = tuple(own for own in given_up if own != no_groups)
+            return replace(first, asked=attempt.asked, decisions=(*first.decisions, *others, _NO_MATRICES))
         case InBuffers():
             decisions = _without_buffers(attempt, obstacle, specialization.program.name)
             options = _taking(attempt.options, decisions)
@@ -147,10 +147,10 @@ def next_attempt(specialization: Specialization, machine: Machine, attempt: Atte
             # Shared memory, which was given up before, may be had again.
             first = _unchained(specialization, attempt.asked, machine)
             options = replace(first.options, schedule=replace(first.options.schedule, scans=False))
-            if _NO_MATRICES in before or no_groups in before:
-                options = _scalar(options) if _NO_MATRICES in before else _by_warps(options)
+            if _NO_MATRICES in given_up or no_groups in given_up:
+                options = _scalar(options) if _NO_MATRICES in given_up else _by_warps(options)
             plan = plan_of(specialization, options, machine)
-            return replace(first, options=options, plan=plan, decisions=(*first.decisions, *before, _NO_SCANS))
+            return replace(first, options=options, plan=plan, decisions=(*first.decisions, *given_up, _NO_SCANS))
         case MissingInstances():
             return replace(attempt, whole_sums=True, decisions=(*attempt.decisions, _WHOLE_SUMS))
         case LongSums(statements):

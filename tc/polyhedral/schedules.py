@@ -214,8 +214,9 @@ class Schedules:
                     "that always has more iterations than that; make it smaller, or leave it out"
                 )
         if plan.chain is not None:
-            totals = [done.total for done in every_split if done.statement in plan.chain.reductions]
-            found = _proven(found, handed_over(found, totals), find_wrong_hoisting)[0]
+            reductions = plan.chain.reductions
+            combining = [done.total for done in every_split if done.statement in reductions]
+            found = _proven(found, handed_over(found, combining), find_wrong_hoisting)[0]
         self._splits[plan] = every_split
         return found, between_kernels, MappingProxyType(parts), MappingProxyType(threads)
 
