@@ -60,6 +60,7 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "prefetch fills",
             "prefetch copies",
             "prefetch panels",
+            "prefetch pieces",
         ),
         "text": ("print",),
         "compiler": ("compile", "load"),

@@ -49,6 +49,7 @@ from tc.polyhedral.prefetch.prefetch_copies import prefetch_copies
 from tc.polyhedral.prefetch.prefetch_fills import prefetch_fills, strip_fills
 from tc.polyhedral.prefetch.prefetch_gathers import prefetch_gathers
 from tc.polyhedral.prefetch.prefetch_panels import prefetch_panels
+from tc.polyhedral.prefetch.prefetch_pieces import prefetch_pieces
 from tc.polyhedral.prefetch.prefetch_stores import prefetch_stores
 from tc.polyhedral.prefetch.stream_fills import stream_fills
 from tc.polyhedral.separate.complete_tiles import complete_tiles
@@ -61,7 +62,7 @@ from tc.polyhedral.separate.unroll_borders import unroll_borders
 from tc.polyhedral.transform.buffer_layouts import Padding
 from tc.polyhedral.transform.phases import MOST_PHASES
 from tc.polyhedral.transform.share_loops import Grid, whole_loops
-from tc.polyhedral.transform.stream import streamed_results
+from tc.polyhedral.transform.stream import collected_results, streamed_results
 from tc.polyhedral.transform.tile import ChooseCuts, explicit_sizes, tile_tree
 from tc.polyhedral.transform.unroll import unroll_tree
 from tc.polyhedral.transform.vectorize import vectorize_tree
@@ -113,7 +114,7 @@ def panels_of(options: CpuOptions, scop: Scop) -> ChooseCuts:
 
 
 def _vectorize(tree: ScheduleTree, scop: Scop, options: CpuOptions, machine: CpuMachine) -> State:
-    streamed = streamed_by(scop, options, machine)
+    streamed = _collected_by(scop, options, machine)
     return vectorize_tree(tree, scop, machine.vectors.bytes, mark=options.vectorize, streamed=streamed), scop
 
 
@@ -123,7 +124,7 @@ def _parallelize(tree: ScheduleTree, scop: Scop, options: CpuOptions, machine: C
 
 
 def _promote(tree: ScheduleTree, scop: Scop, options: CpuOptions, machine: CpuMachine) -> State:
-    streamed = streamed_by(scop, options, machine)
+    streamed = _collected_by(scop, options, machine)
     room = Room(
         options.register_accumulators,
         options.packed_operands,
@@ -132,6 +133,14 @@ def _promote(tree: ScheduleTree, scop: Scop, options: CpuOptions, machine: CpuMa
         streamed=streamed,
     )
     return promote_tree(tree, scop, room)
+
+
+def _collected_by(scop: Scop, options: CpuOptions, machine: CpuMachine) -> frozenset[str]:
+    """Results that go to buffers first, and from there past the caches."""
+    if not machine.streams:
+        return frozenset()
+    least = options.nontemporal_stores
+    return streamed_results(scop, least) | collected_results(scop, least)
 
 
 def streamed_by(scop: Scop, options: CpuOptions, machine: CpuMachine) -> frozenset[str]:
@@ -449,6 +458,10 @@ def _prefetch_panels(root: LoopTree, scop: Scop, options: CpuOptions, _machine: 
     return (prefetch_panels(root, scop.promotions, scop.bodies) if options.block_prefetch else root), scop
 
 
+def _prefetch_pieces(root: LoopTree, scop: Scop, options: CpuOptions, _machine: CpuMachine) -> Loops:
+    return (prefetch_pieces(root, scop.buffers, scop.bodies, scop.sizes) if options.block_prefetch else root), scop
+
+
 # Of the loops once they are unrolled.
 PREFETCH_PASSES: Final[Passes[LoopTree, CpuOptions, CpuMachine]] = (
     ("prefetch gathers", _prefetch_gathers),
@@ -457,6 +470,7 @@ PREFETCH_PASSES: Final[Passes[LoopTree, CpuOptions, CpuMachine]] = (
     ("prefetch fills", _prefetch_fills),
     ("prefetch copies", _prefetch_copies),
     ("prefetch panels", _prefetch_panels),
+    ("prefetch pieces", _prefetch_pieces),
 )
 
 

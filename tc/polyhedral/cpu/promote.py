@@ -27,7 +27,6 @@ from tc.polyhedral.analysis.extents import extent_of
 from tc.polyhedral.analysis.pack import worth_packing
 from tc.polyhedral.analysis.paths import paths_below
 from tc.polyhedral.analysis.reads import has_affine_subscripts, program_names, touches, value_reads
-from tc.polyhedral.analysis.scattered import is_scatter
 from tc.polyhedral.analysis.strides import iterator_of, stride
 from tc.polyhedral.cpu.chunk_steps import runs_steps
 from tc.polyhedral.cpu.copy_loops import copy_loops
@@ -320,17 +319,19 @@ class _CpuPromoter:
         if any(member.kind is LoopKind.REGISTER for member in below.members):
             return None
         layouts = layouts_of(self.scop)
-        for name in program_names(domain, self.scop):
-            statement = self.scop.statement(name)
-            tensor = statement.body.target
-            streamed = tensor in self.room.streamed and not is_scatter(statement.body)
-            box = self.box((Access(name, None),), prefix) if streamed else None
-            if box is None or not fits_stream(box, layouts[tensor]):
+        names = program_names(domain, self.scop)
+        for tensor in dict.fromkeys(self.scop.statement(name).body.target for name in names):
+            accesses = accesses_to(self.scop, tensor, domain) if tensor in self.room.streamed else None
+            box = self.box(accesses, prefix) if accesses else None
+            if accesses is None or box is None or not fits_stream(box, layouts[tensor]):
+                continue
+            users = {s.name for s in self.scop.statements if touches(s, tensor)}
+            if not users <= set(names) or reads_uncovered(self.scop, accesses, prefix):
                 continue
             order = tuple(range(len(box.extents)))
             buffer = f"piece{len(self.scop.promotions)}_{tensor}"
             promoted = promote_accesses(
-                self.scop, Footprint((Access(name, None),), prefix, box), Placement(buffer, order), stored=True
+                self.scop, Footprint(accesses, prefix, box), Placement(buffer, order), stored=True
             )
             self.scop = promoted.scop
             return self.inside(promoted, below, domain, prefix)

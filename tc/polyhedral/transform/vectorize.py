@@ -15,7 +15,7 @@ from tc.language.program.specialization import Layout
 from tc.polyhedral.analysis.extents import extent_of
 from tc.polyhedral.analysis.lanes import VECTORS, cut_lanes
 from tc.polyhedral.analysis.linearize import linearize_last
-from tc.polyhedral.analysis.reads import data_ranges, ranged_iterators, ranging_iterators, value_reads
+from tc.polyhedral.analysis.reads import data_ranges, ranged_iterators, ranging_iterators, touches, value_reads
 from tc.polyhedral.analysis.scattered import is_scatter, owners_of, placing
 from tc.polyhedral.analysis.strides import iterator_of, scattered_accesses, stride
 from tc.polyhedral.ir.loops import LoopKind, StatementBody
@@ -206,13 +206,19 @@ class _Vectorizer:
             and not any(m.kind is LoopKind.REGISTER for m in members)
         ):
             statements = tuple(self.scop.statement(name) for name in statement_names(domain))
-            if len(statements) == 1 and statements[0].body.target in self.streamed:
+            targets = {statement.body.target for statement in statements}
+            if len(targets) == 1 and targets <= self.streamed and self.is_all(statements):
                 members, outside = cut_rows(members, statements[0], self.layouts[statements[0].body.target])
                 kept = max(kept, outside)
             members = linearize_last(members, statements, self.layouts, kept)
         ranged = any(data_ranges(self.scop.statement(name).body) for name in statement_names(domain))
         few = all(self.in_few_lanes(self.scop.statement(name).body) for name in statement_names(domain))
         return cut_lanes(replace(band, members=members), domain, self.lanes(domain), ranged=ranged, few=few)
+
+    def is_all(self, statements: tuple[ScopStatement, ...]) -> bool:
+        """Whether no other statement touches what these write."""
+        names = {statement.name for statement in statements}
+        return all(s.name in names for s in self.scop.statements if touches(s, statements[0].body.target))
 
     def in_few_lanes(self, body: StatementBody) -> bool:
         """Whether a statement adds up float32, or finds an extreme of it: compilers do that lane by lane in the end."""
