@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Final
 
 import islpy as isl
 
@@ -13,8 +14,11 @@ from tc.polyhedral.analysis.reads import value_reads
 from tc.polyhedral.analysis.strides import greatest_stride
 from tc.polyhedral.ir.scop import ScopStatement
 
-# Copying an element across memory costs about as much as this many multiply-adds in full vectors.
-WORTH_COPYING = 16
+# An element that fewer instances read is not worth a copy across memory: what else there is costs less, whatever it is.
+# Beyond that, the costs of tiles decide (``tc.polyhedral.cpu.tile_cost``).
+_WORTH_COPYING: Final = 4
+# Nor is one in the same order that fewer instances read: without it, only lines of the cache are read again.
+_WORTH_MOVING: Final = 32
 # The most lanes of a register tile, and bytes of a first-level cache.
 _LANES = 64
 _CACHE = 1 << 15
@@ -43,7 +47,7 @@ def worth_packing(statement: ScopStatement, layouts: Mapping[str, Layout], lane:
         if steps[lane] == 1 and (held or not _scatters(steps, extents, layouts[read.tensor], statement, lane)):
             continue
         uses = math.prod(extents[name] for name, step in steps.items() if step == 0 and name in extents)
-        if uses >= WORTH_COPYING * (2 if steps[lane] == 1 else 1):
+        if uses >= (_WORTH_MOVING if steps[lane] == 1 else _WORTH_COPYING):
             found.append(position)
     return tuple(found)
 

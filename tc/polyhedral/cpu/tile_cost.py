@@ -14,7 +14,7 @@ from typing import Final
 from tc.base.frozen import frozen
 from tc.polyhedral.cpu.borders import Conditions
 from tc.polyhedral.cpu.windows import window_lines
-from tc.polyhedral.ir.loops import LINE_BYTES, MOST_ROWS_AT_BORDERS
+from tc.polyhedral.ir.loops import LEAST_ROWS_AT_BORDERS, LINE_BYTES, MOST_ROWS_AT_BORDERS
 
 # Cycles, roughly: what matters is how they compare.
 _BROADCAST: Final = 0.15  # one element for all lanes, beside the multiply-adds that hide most of it
@@ -58,6 +58,7 @@ _IN_PIECES: Final = 1.15  # a tile whose results leave the registers and come ba
 _SHORT_WINDOW: Final = 4
 # Registers in which compilers keep elements that several steps of a sliding window read.
 _SLIDING: Final = 7
+_SLIDING_ALONE: Final = 4  # the same of single elements for all lanes, which multiply-adds read from memory
 # Steps of a tile that a border cuts, against others: where lanes are cut, where whole rows are left out, and both.
 _CUT_LANES: Final = 2.0
 _CUT_ROWS: Final = 1.3
@@ -163,8 +164,7 @@ class TileCosts:
         panels = self._in_panels(lanes)
         vectors = len(vector_widths(lanes, self.width))
         rows = math.prod(size for name, size in sizes.items() if name != lane)
-        spare = _SLIDING if self._slides(sizes, lane) or self._copied(lane, sizes) else 2
-        if rows * vectors + vectors + spare > self.registers:
+        if rows * vectors + vectors + self._spare(sizes, lane) > self.registers:
             return None
         reads = [self._read(position, lane, sizes) for position in positions]
         across = self.target_strides[lane] != 1
@@ -200,24 +200,20 @@ class TileCosts:
         """
         rows = {name: size for name, size in sizes.items() if size > 1 and name != lane}
         found = frozenset(name for name, size in sizes.items() if size > 1 and name in self.conditions.parts)
-        together = frozenset[str]().union(*(self.conditions.together[name] for name in found))
-        steps = together - found
-        if (
-            not found
-            or lane in found
-            or not steps <= set(self.reduced)
-            or not found <= self.conditions.together[min(found)]
-        ):
+        groups = {self.conditions.together[name] for name in found}
+        steps = frozenset[str]().union(*groups) - found
+        if not found or lane in found or not steps <= set(self.reduced):
             return frozenset()
         if len(found) == 1:
             (name,) = found
             copies = self.conditions.copies(name, rows[name], self.extents[name])
+            least = 1
         else:
             pieces = (-(-self.extents[name] // rows[name]) for name in found)
             copies = math.prod(pieces) * math.prod(self.extents[name] for name in steps)
-        return (
-            found if copies is not None and copies * math.prod(rows.values()) <= MOST_ROWS_AT_BORDERS else frozenset()
-        )
+            least = LEAST_ROWS_AT_BORDERS if len(groups) > 1 else 1
+        text = None if copies is None else copies * max(least, math.prod(rows.values()))
+        return found if text is not None and text <= MOST_ROWS_AT_BORDERS else frozenset()
 
     def _step(self, lane: str, sizes: Mapping[str, int], reads: list[_Read]) -> float:
         """Cycles of a step of the reduction."""
@@ -387,6 +383,14 @@ class TileCosts:
                 if size < self.extents[name]:
                     break
         return count
+
+    def _spare(self, sizes: Mapping[str, int], lane: str) -> int:
+        """Registers beside those of results and of what lanes read."""
+        if not (self._slides(sizes, lane) or self._copied(lane, sizes)):
+            return 2
+        rows = {name for name, size in sizes.items() if size > 1}
+        moved = (steps[lane] for steps, own in zip(self.read_strides, self.windows, strict=True) if own & rows)
+        return _SLIDING if any(moved) else _SLIDING_ALONE
 
     def _slides(self, sizes: Mapping[str, int], lane: str) -> bool:
         """Whether the next step of the reduction reads what another row reads in this one, as windows do."""

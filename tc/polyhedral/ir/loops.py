@@ -141,6 +141,7 @@ class LoopKind(Enum):
 LINE_BYTES: Final = 64
 # Rows of register tiles at borders that are written out with the steps of a reduction, in all copies together.
 MOST_ROWS_AT_BORDERS: Final = 512
+LEAST_ROWS_AT_BORDERS: Final = 8  # fewer count as so many: what is around them is text, too
 
 
 @frozen

@@ -18,6 +18,7 @@ from tc.base.frozen import frozen
 from tc.polyhedral.analysis.ranges import Range, Ranges, iterator_range, range_of
 from tc.polyhedral.analysis.substitute import substituted_in
 from tc.polyhedral.ir.loops import (
+    LEAST_ROWS_AT_BORDERS,
     MOST_ROWS_AT_BORDERS,
     Allocation,
     Block,
@@ -33,10 +34,6 @@ from tc.polyhedral.ir.loops import (
     variables,
 )
 from tc.polyhedral.separate.guard_tiles import rows_of
-
-# As many rows have as much text as what is around them, at least.
-_LEAST_ROWS: Final = 8
-
 
 # Of tiles that one loop is around, all of which are looked at.
 _MOST_PLACES: Final = 1024
@@ -97,7 +94,7 @@ class _Rows:
         inside = self.inside(ranges, place)
         rows = (iterator_range(own, inside) for own in self.nest if own.kind is LoopKind.REGISTER)
         steps = (inside[name] for name in self.names - {self.around[0].iterator})
-        return max(_LEAST_ROWS, _points(rows)) * _points(steps)
+        return max(LEAST_ROWS_AT_BORDERS, _points(rows)) * _points(steps)
 
     def inside(self, ranges: Ranges, place: int) -> Ranges:
         """The values of all iterators around, at one of the outermost loop."""
