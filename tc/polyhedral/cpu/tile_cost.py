@@ -316,10 +316,10 @@ class TileCosts:
         """Cycles for one result, where the lanes of a tile lie across memory."""
         beside = self.beside(sizes)
         apart = abs(self.target_strides[lane]) * self.itemsize
-        if beside < 4:
-            return _SCATTER
         if apart % _PAGE == 0 and beside * self.itemsize % _HALF_LINE != 0:
             return _CUT
+        if beside < 4:
+            return _SCATTER
         return _ALIASED if apart >= _PAGE else _TRANSPOSE
 
     def _broadcast(self, rows: int, strides: list[int]) -> float:
