@@ -58,7 +58,8 @@ _IN_PIECES: Final = 1.15  # a tile whose results leave the registers and come ba
 _SHORT_WINDOW: Final = 4
 # Registers in which compilers keep elements that several steps of a sliding window read.
 _SLIDING: Final = 7
-_SLIDING_ALONE: Final = 4  # the same of single elements for all lanes, which multiply-adds read from memory
+# The same of single elements for all lanes, of so many registers one: from few of them, compilers read memory again.
+_SLIDING_PART: Final = 4
 # Steps of a tile that a border cuts, against others: where lanes are cut, where whole rows are left out, and both.
 _CUT_LANES: Final = 2.0
 _CUT_ROWS: Final = 1.3
@@ -188,13 +189,13 @@ class TileCosts:
         """The part of the steps in which some point of a tile is in the iteration domain, weighted by what such steps
         cost on average, against those of tiles that no border cuts.
         """
-        rows = {name: size for name, size in sizes.items() if size > 1 and name not in self._copied(lane, sizes)}
+        rows = {name: size for name, size in sizes.items() if size > 1 and name not in self.copied_rows(lane, sizes)}
         filled = self.conditions.density / math.prod(self.conditions.parts.get(name, 1.0) for name in rows)
         cut = {name: self.conditions.cut(name, size, self.extents[name]) for name, size in rows.items()}
         most = (_CUT_BOTH if sum(map(bool, cut.values())) > 1 else _CUT_LANES) if cut.get(lane) else _CUT_ROWS
         return filled * (most - (most - 1) * math.prod(1 - part for part in cut.values()))
 
-    def _copied(self, lane: str, sizes: Mapping[str, int]) -> frozenset[str]:
+    def copied_rows(self, lane: str, sizes: Mapping[str, int]) -> frozenset[str]:
         """The iterators of rows whose conditions are settled by copies of the tiles at borders, and of their steps
         (``tc.polyhedral.separate.unroll_borders``); none where that is not known.
         """
@@ -228,7 +229,7 @@ class TileCosts:
             fetched = streamed + self._fetched(lane, sizes)
         waiting = pressed + fetched + sum(read.cycles for read in reads)
         waiting += _REFETCHED * self._refetched(lane, sizes)
-        together = (self.conditions.together[name] for name in self._copied(lane, sizes))
+        together = (self.conditions.together[name] for name in self.copied_rows(lane, sizes))
         loops = not any(self.reduced[-1] in own for own in together)
         return max(arithmetic, _LATENCY, _LINE * self._lines(lane, sizes)) + _STEP * loops + waiting
 
@@ -386,11 +387,11 @@ class TileCosts:
 
     def _spare(self, sizes: Mapping[str, int], lane: str) -> int:
         """Registers beside those of results and of what lanes read."""
-        if not (self._slides(sizes, lane) or self._copied(lane, sizes)):
+        if not (self._slides(sizes, lane) or self.copied_rows(lane, sizes)):
             return 2
         rows = {name for name, size in sizes.items() if size > 1}
         moved = (steps[lane] for steps, own in zip(self.read_strides, self.windows, strict=True) if own & rows)
-        return _SLIDING if any(moved) else _SLIDING_ALONE
+        return _SLIDING if any(moved) else min(_SLIDING, self.registers // _SLIDING_PART)
 
     def _slides(self, sizes: Mapping[str, int], lane: str) -> bool:
         """Whether the next step of the reduction reads what another row reads in this one, as windows do."""

@@ -202,6 +202,44 @@ def test_windows_that_slide_backwards_leave_registers_for_what_several_steps_rea
     assert costs.tile("f", {"f": 32, "n": 8}) is not None
 
 
+def test_of_few_registers_fewer_hold_single_elements_of_windows_that_slide() -> None:
+    """With 16 of them, four rows of two vectors leave 8, of which vectors that slide would need 7 and the lanes 2."""
+    with isl_context() as context:
+        scop = build_scop(specialized(SAME, ((1, 64, 32, 32), (64, 64, 3, 3))), context)
+        costs = tile_costs(reduction(scop), layouts_of(scop), UNITS[1], packs=True, chunks={}, written=frozenset())
+    assert costs.tile("f", {"f": 16, "w": 4}) is not None
+    assert costs.tile("f", {"f": 16, "w": 8}) is None
+    assert costs.tile("w", {"h": 4, "w": 16}) is None
+    assert costs.tile("w", {"f": 4, "w": 16}) is not None, "nothing slides"
+
+
+@pytest.mark.parametrize("unit", UNITS[:2])
+@pytest.mark.parametrize("side", [2, 3])
+def test_filters_are_the_lanes_of_images_that_are_smaller_than_vectors(unit: VectorUnit, side: int) -> None:
+    """Each weight is used as often as there are pixels: a copy of all pays where nothing else fills vectors."""
+    tile = found(SAME, ((1, 64, side, side), (128, 64, 3, 3)), unit)
+    assert tile.lane == "f"
+    assert rows(tile)
+
+
+def test_rows_and_columns_are_one_tile_as_long_as_copies_of_their_borders_are_few() -> None:
+    with isl_context() as context:
+        for side, copied in ((4, {"h", "w"}), (8, set())):
+            scop = build_scop(specialized(SAME, ((1, 64, side, side), (64, 64, 3, 3))), context)
+            costs = tile_costs(reduction(scop), layouts_of(scop), UNITS[1], packs=True, chunks={}, written=frozenset())
+            assert costs.copied_rows("f", {"f": 16, "h": 2, "w": 2}) == copied
+
+
+def test_lanes_that_meet_in_one_set_cost_no_less_where_rows_are_not_side_by_side() -> None:
+    with isl_context() as context:
+        scop = build_scop(specialized(CONVOLUTION, ((2, 8, 34, 34), (16, 8, 3, 3))), context)
+        costs = tile_costs(reduction(scop), layouts_of(scop), UNITS[1], packs=True, chunks={}, written=frozenset())
+    beside, apart = (costs.tile("f", {"f": 16, name: 4}) for name in "wh")
+    assert beside is not None
+    assert apart is not None
+    assert beside <= apart
+
+
 def test_rows_beside_each_other_are_turned_in_whole_squares() -> None:
     """Of 130 columns, 13 times 10 have no remainder, but squares of four hold only 8 of the 10."""
     text = "def conv(float(N,C,H,W) X, float(F,C,3,3) K) -> (Y) { Y(n,f,h,w) +=! X(n,c,h+i,w+j) * K(f,c,i,j) }"
