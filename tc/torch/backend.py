@@ -23,7 +23,7 @@ from tc.torch.fx.origin import place_of
 from tc.torch.fx.parts import partitioned
 from tc.torch.fx.shared import Shared, without_views
 from tc.torch.kept import Claims, cache_here
-from tc.torch.options import Fallback, Options, options_of
+from tc.torch.options import Fallback, Options, options_of, require_no_mode
 from tc.torch.recurrences import with_whole_recurrences
 from tc.torch.report import Part, Report
 from tc.torch.rules import meaning_of, rules
@@ -34,13 +34,16 @@ def backend(
     inputs: Sequence[Any],
     *,
     options: Mapping[str, Any] | None = None,
+    mode: str | None = None,
     report: Report | None = None,
     watch: Watch | None = None,
 ) -> Callable[..., Any]:
     """What ``torch.compile`` calls with a graph, and example inputs; ``options`` are its own (see ``Options``).
 
+    ``mode``: OptionsError, since all there are but the default are of Inductor.
     ``watch``: is told of each call of a part, and PyTorch runs them all.
     """
+    require_no_mode(mode)
     wanted, found = options_of(options), Report() if report is None else report
 
     def compiler(kind: str) -> Callable[[fx.GraphModule, Sequence[Any]], Callable[..., Any]]:

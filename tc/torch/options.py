@@ -56,6 +56,12 @@ def options_of(given: Mapping[str, Any] | None) -> Options:
     return Options(Fallback(text), _budget(found.get("tune")))
 
 
+def require_no_mode(mode: str | None) -> None:
+    """OptionsError for a mode of ``torch.compile``, which would change nothing here."""
+    if mode is not None:
+        raise OptionsError(f"backend 'tc' has no mode {mode!r}, which is of Inductor; see options={{'tune': '10m'}}")
+
+
 def _budget(given: object) -> Budget | None:
     if given is None:
         return None

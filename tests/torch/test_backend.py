@@ -97,6 +97,11 @@ def test_options_are_checked(options: dict[str, Any], message: str) -> None:
     assert isinstance(raised.value.__cause__ or raised.value, OptionsError | Exception)
 
 
+def test_modes_are_refused_in_words() -> None:
+    with pytest.raises(Exception, match="backend 'tc' has no mode 'reduce-overhead', which is of Inductor"):
+        torch.compile(torch.exp, backend="tc", mode="reduce-overhead")(torch.randn(3))
+
+
 def test_sizes_may_change() -> None:
     report = Report()
     function = compiled(lambda x: (x * x.shape[0]).reshape(-1)[1:], report, dynamic=True)
