@@ -265,7 +265,7 @@ def _printed(program: Specialization | Prepared, options: Options, target: Targe
 def _source(loops: LoopProgram, target: Target) -> KernelSource:
     match target:
         case CpuTarget():
-            return c_source(loops, target.vector_bytes)
+            return c_source(loops, target.vector_bytes, registers=target.vector_registers)
         case EmulatorTarget():
             return emulator_source(loops)
         case CudaTarget():

@@ -27,11 +27,39 @@
   static inline void tc_store_part_##name##x##count(type *p, tc_##name##x##count v, int n) {                          \
     store((void *)p, v, (mask)((1u << n) - 1));                                                                       \
   }
+// Loads whose masks lie in vectors, and stores in halves: on some processors such stores take dozens of cycles.
+#define TC_HALVES(name, type, count, half, load)                                                                      \
+  static inline tc_##name##x##count tc_load_part_##name##x##count(const type *p, int n) {                             \
+    return load((const void *)p, *(const tc_lanes_##name##x##count *)(tc_lanes + 8 - n * (int)(sizeof(type) / 4)));   \
+  }                                                                                                                   \
+  static inline void tc_store_part_##name##x##count(type *p, tc_##name##x##count v, int n) {                          \
+    if (n >= count) {                                                                                                 \
+      tc_store_##name##x##count(p, v);                                                                                \
+      return;                                                                                                         \
+    }                                                                                                                 \
+    tc_##name##x##half part = (tc_##name##x##half)TC_ELEMENTS_##half(v, 0);                                           \
+    if (n >= half) {                                                                                                  \
+      tc_store_##name##x##half(p, part);                                                                              \
+      part = (tc_##name##x##half)TC_ELEMENTS_##half(v, half);                                                         \
+    }                                                                                                                 \
+    const int done = n >= half ? half : 0;                                                                            \
+    tc_store_part_##name##x##half(p + done, part, n - done);                                                          \
+  }
+#define TC_ELEMENTS_2(v, i) {v[i], v[i + 1]}
+#define TC_ELEMENTS_4(v, i) {v[i], v[i + 1], v[i + 2], v[i + 3]}
+#define TC_LANES(name, integer, count) \
+  typedef integer tc_lanes_##name##x##count __attribute__((vector_size(count * sizeof(integer)), aligned(4), may_alias));
+#if defined(__AVX__) && !defined(__AVX512VL__)
+static const int32_t tc_lanes[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0};
+TC_LANES(float32, int32_t, 4) TC_LANES(float32, int32_t, 8) TC_LANES(float64, long long, 4)
+#endif
 TC_VECTOR(float32, float, 2) TC_PARTS(float32, float, 2)
 TC_VECTOR(float64, double, 2) TC_PARTS(float64, double, 2)
 TC_VECTOR(float32, float, 4)
 #ifdef __AVX512VL__
 TC_MASKED(float32, float, 4, unsigned char, __builtin_ia32_loadups128_mask, __builtin_ia32_storeups128_mask)
+#elif defined(__AVX__)
+TC_HALVES(float32, float, 4, 2, __builtin_ia32_maskloadps)
 #else
 TC_PARTS(float32, float, 4)
 #endif
@@ -41,8 +69,10 @@ TC_MASKED(float32, float, 8, unsigned char, __builtin_ia32_loadups256_mask, __bu
 TC_VECTOR(float64, double, 4)
 TC_MASKED(float64, double, 4, unsigned char, __builtin_ia32_loadupd256_mask, __builtin_ia32_storeupd256_mask)
 #elif defined(__AVX__)
-TC_VECTOR(float32, float, 8) TC_PARTS(float32, float, 8)
-TC_VECTOR(float64, double, 4) TC_PARTS(float64, double, 4)
+TC_VECTOR(float32, float, 8)
+TC_HALVES(float32, float, 8, 4, __builtin_ia32_maskloadps256)
+TC_VECTOR(float64, double, 4)
+TC_HALVES(float64, double, 4, 2, __builtin_ia32_maskloadpd256)
 #endif
 #ifdef __AVX512F__
 TC_VECTOR(float32, float, 16)
@@ -244,6 +274,8 @@ TC_TOTALS(8, 4, 2)
 
 //= tc_lanes_* < tc_float32x* tc_float64x*
 // The functions of numerics.h in lanes, NaN and all: the lanes of b where `taken` has ones, else those of a.
+#define TC_ELEMENTS_2(v, i) {v[i], v[i + 1]}
+#define TC_ELEMENTS_4(v, i) {v[i], v[i + 1], v[i + 2], v[i + 3]}
 #define TC_LANES(name, integer, count)                                                                                \
   typedef integer tc_lanes_##name##x##count __attribute__((vector_size(count * sizeof(integer))));                    \
   TC_EXTREME(fmin, name, count, (a != a) | (b < a))                                                                   \
@@ -259,7 +291,7 @@ TC_TOTALS(8, 4, 2)
 TC_LANES(float32, int32_t, 2) TC_LANES(float64, int64_t, 2)
 TC_LANES(float32, int32_t, 4)
 #ifdef __AVX__
-TC_LANES(float32, int32_t, 8) TC_LANES(float64, int64_t, 4)
+TC_LANES(float32, int32_t, 8) TC_LANES(float64, long long, 4)
 #endif
 #ifdef __AVX512F__
 TC_LANES(float32, int32_t, 16) TC_LANES(float64, int64_t, 8)

@@ -138,7 +138,8 @@ def one_after_another(parts: Iterable[Part], scope: Scope, printing: Callable[[P
 class Context:
     """What is the same everywhere in a kernel.
 
-    ``parameters``: those that its functions may have.  ``vector_bytes``: of a vector register, 0 without.
+    ``parameters``: those that its functions may have.  ``vector_bytes``: of a vector register, 0 without;
+    ``vector_registers``: how many there are.
     ``bodies``: by the name of the statement.  ``layouts``: by tensor.  ``promoted``: the buffers that allocations
     bring; ``streamed``: those whose content goes to a result with non-temporal stores.  ``barriers``: in the order of
     their numbers.  ``scalars``: the buffers that are variables of a thread; ``swizzles``: of others, by name.
@@ -149,6 +150,7 @@ class Context:
     parameters: tuple[Parameter, ...]
     dialect: Dialect
     vector_bytes: int
+    vector_registers: int
     expressions: ExpressionPrinter
     bodies: Mapping[str, StatementBody]
     layouts: Mapping[str, Layout]
@@ -192,7 +194,12 @@ class Context:
 
 
 def context_of(
-    program: LoopProgram, names: Names, parameters: tuple[Parameter, ...], dialect: Dialect, vector_bytes: int
+    program: LoopProgram,
+    names: Names,
+    parameters: tuple[Parameter, ...],
+    dialect: Dialect,
+    vector_bytes: int,
+    vector_registers: int,
 ) -> Context:
     """The context of a program's kernel."""
     layouts = {buffer.name: buffer.layout for buffer in (*program.buffers, *program.temporaries, *program.promoted)}
@@ -208,6 +215,7 @@ def context_of(
         parameters=parameters,
         dialect=dialect,
         vector_bytes=vector_bytes,
+        vector_registers=vector_registers,
         expressions=ExpressionPrinter(names, layouts, program.sizes, program.checked, dialect, scalars, swizzles),
         bodies=bodies,
         layouts=layouts,

@@ -49,7 +49,7 @@ def _source(program: LoopProgram, dialect: Dialect) -> KernelSource:
     names = names_of(program)
     # Every temporary is an argument of its own.
     offsets = {buffer.name: 0 for buffer in program.temporaries}
-    context = context_of(program, names, parameters_of(program, names, offsets, dialect), dialect, 0)
+    context = context_of(program, names, parameters_of(program, names, offsets, dialect), dialect, 0, 0)
     printer = KernelPrinter(context)
     facts = _launched(printer, program.root, scope_of(program, names, dialect)).facts
     text = "\n\n".join(part for part in (heading(program), *defined(facts.functions, dialect)) if part)

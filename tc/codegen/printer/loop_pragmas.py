@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Final, assert_never
 
 from tc.base.types import ScalarType, computation_type
@@ -47,6 +48,10 @@ _UNROLL_LANES: Final = 2
 _UNROLLED_INSTANCES: Final = 256
 # And around loops that are unrolled so: the rows of taps of a convolution, which share rows of the image.
 _UNROLLED_TAPS: Final = 512
+# With fewer vector registers than these compilers that unroll a loop over taps of a window keep what several of them
+# read in registers, and sums of the tile in memory instead.
+_ENOUGH_REGISTERS: Final = 32
+_WORD: Final = 4
 # Neighbours along memory that are read at once.
 _VECTOR: Final = 4
 # Copies that compilers have on their way at once by themselves, and as many as take no more than 48 registers.
@@ -72,6 +77,8 @@ def loop_pragmas(context: Context, loop: Loop, scope: Scope, body: Facts) -> Pri
             return Printed([dialect.unroll.format(count=1)] if dialect.unroll else [])
         case LoopKind.SEQUENTIAL if dialect.grids is not None:
             return _unrolled(context, loop, max(repetitions(loop, scope.ranges), _copies_at_once(loop)))
+        case LoopKind.SEQUENTIAL if context.vector_registers < _ENOUGH_REGISTERS and _slides(context, loop, scope):
+            return Printed([dialect.unroll.format(count=1)] if dialect.unroll else [])
         case LoopKind.SEQUENTIAL if goes_on(loop) and not _holds_loop(loop.body, LoopKind.SEQUENTIAL):
             return _unrolled(context, loop, _runs_at_once(loop.body))
         case LoopKind.SEQUENTIAL | LoopKind.PARALLEL | LoopKind.REGISTER | LoopKind.LAUNCH:
@@ -198,6 +205,52 @@ def _runs_at_once(tree: LoopTree) -> int:
     if _holds_loop(tree, LoopKind.REGISTER) or _holds_loop(tree, LoopKind.VECTOR):
         return _UNROLL_TILE
     return _UNROLL_LANES if _holds_loop(tree, LoopKind.REDUCTION) else 1
+
+
+def _slides(context: Context, loop: Loop, scope: Scope) -> bool:
+    """Whether rows of a register tile read in one iteration what others read in another one, as those of windows do."""
+    registers, count = list(_loops(loop.body, LoopKind.REGISTER)), _trips(loop, scope.ranges)
+    rows = [own.iterator for own in registers]
+    sums = math.prod(trips(own) or 1 for own in registers) * _vectors(context, loop.body)
+    if 2 * sums <= context.vector_registers or count is None or _holds_loop(loop.body, LoopKind.SEQUENTIAL):
+        return False
+    for leaf in leaves(loop.body):
+        if not isinstance(leaf, Scheduled) or isinstance(leaf, Copy):
+            continue
+        body, site = context.bodies[leaf.statement], context.site(leaf, scope)
+        for read in reads_in(body.value) if body.reduction is not None else ():
+            form = context.expressions.offset(read.tensor, read.subscripts, site)
+            own = None if form is None else form.slope(loop.iterator)
+            steps = [] if form is None or not own else [form.slope(row) for row in rows]
+            if own and any(step and step % own == 0 and abs(step // own) < count for step in steps):
+                return True
+    return False
+
+
+def _vectors(context: Context, tree: LoopTree) -> int:
+    """The vectors in a row of a register tile, of elements of four bytes."""
+    lanes = max((trips(own) or 1 for own in _loops(tree, LoopKind.VECTOR)), default=1)
+    return -(-lanes * _WORD // max(context.vector_bytes, _WORD))
+
+
+def _loops(tree: LoopTree, wanted: LoopKind) -> Iterator[Loop]:
+    """The loops of a kind in a tree."""
+    match tree:
+        case Loop(kind=kind, body=body):
+            yield from (tree,) if kind is wanted else ()
+            yield from _loops(body, wanted)
+        case Allocation(_, body):
+            yield from _loops(body, wanted)
+        case Guard(_, then, otherwise):
+            yield from _loops(then, wanted)
+            yield from () if otherwise is None else _loops(otherwise, wanted)
+        case Block(children):
+            for child in children:
+                yield from _loops(child, wanted)
+        case Leaf():
+            return
+        case _:
+            assert_never(tree)
 
 
 def _holds_loop(tree: LoopTree, wanted: LoopKind) -> bool:

@@ -63,8 +63,8 @@ class KernelSource:
         return hashlib.sha256(repr(self).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def c_source(program: LoopProgram, vector_bytes: int, dialect: Dialect = C) -> KernelSource:
-    """C11 text that exports ``tc_kernel`` (see ``abi.h``), for vector registers of ``vector_bytes``.
+def c_source(program: LoopProgram, vector_bytes: int, dialect: Dialect = C, *, registers: int = 32) -> KernelSource:
+    """C11 text that exports ``tc_kernel`` (see ``abi.h``), for so many vector registers of ``vector_bytes``.
 
     Its arguments are the base addresses of ``program.buffers``, the values of ``program.scalars`` and of
     ``program.sizes``, and the runtime.  It must be compiled with ``-fwrapv`` and without any option that gives up IEEE
@@ -74,7 +74,7 @@ def c_source(program: LoopProgram, vector_bytes: int, dialect: Dialect = C) -> K
     names = names_of(program)
     offsets, shared_bytes = side_by_side(program.temporaries)
     parameters = parameters_of(program, names, offsets, dialect)
-    context = context_of(program, names, parameters, dialect, vector_bytes)
+    context = context_of(program, names, parameters, dialect, vector_bytes, registers)
     printed = finished(KernelPrinter(context).tree(program.root, scope_of(program, names, dialect)), dialect)
     if dialect.watches:
         printed = _poisoned(program, names) + printed

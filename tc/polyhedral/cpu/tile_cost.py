@@ -25,7 +25,7 @@ _WAYS: Final = 8
 _FAR: Final = 1 << 15  # so many elements: nothing is fetched ahead for all of them
 _LOAD: Final = 0.4  # an aligned vector, likewise
 _BOTH: Final = 1.2  # likewise, where multiply-adds wait for loads: of each there are two in a cycle
-_UNALIGNED: Final = 2.0  # a vector that may lie across two lines of the cache
+_UNALIGNED: Final = 2.0  # a vector as long as a line of the cache that lies across two of them
 _FETCHED: Final = 1.0  # a line of the second cache, of rows that lie apart
 _FETCHED_FAR: Final = 4.0  # the same of the third one
 _STEP: Final = 0.5  # counting and addresses of one step of the reduction
@@ -42,6 +42,12 @@ _ALONE: Final = 28.0  # one element that nothing copies, if lanes meet in sets o
 _PART: Final = 10.0  # one lane of rows side by side of which the last square of four is not full
 _REFETCHED: Final = 8.0  # a line of a window, where all windows of a reduction meet in a set of the cache
 _ACROSS: Final = 1.03  # a tile whose lanes lie across memory, against one of the same cost whose lanes do not
+# Likewise with few registers, as of AVX2 (fitted to times on a Zen 3 processor): tiles whose lanes lie across memory,
+# those with rows of two loops, one element of a window whose rows lie pages apart, and one packed from aliased lanes.
+_ACROSS_FEW: Final = 1.12
+_TWO_LOOPS_FEW: Final = 1.1
+_STRANGE_FEW: Final = 0.8
+_PACK_FEW: Final = 4.0
 _PAGE: Final = 4096  # bytes: so far
 _HALF_LINE: Final = LINE_BYTES // 2
 _PACK: Final = 1.0  # one element copied into another order
@@ -56,10 +62,9 @@ _FEWER_SHARED: Final = 3.0  # likewise, with fewer rows beside other statements:
 _IN_PIECES: Final = 1.15  # a tile whose results leave the registers and come back, against one that keeps them
 # Steps of a window of which each is a vector of its own where lanes skip elements, as in pooling.
 _SHORT_WINDOW: Final = 4
-# Registers in which compilers keep elements that several steps of a sliding window read.
+# Registers in which compilers keep elements that several steps of a sliding window read, where there are many.
 _SLIDING: Final = 7
-# The same of single elements for all lanes, of so many registers one: from few of them, compilers read memory again.
-_SLIDING_PART: Final = 4
+_MANY_REGISTERS: Final = 32
 # Steps of a tile that a border cuts, against others: where lanes are cut, where whole rows are left out, and both.
 _CUT_LANES: Final = 2.0
 _CUT_ROWS: Final = 1.3
@@ -172,7 +177,7 @@ class TileCosts:
         stores = self._stored_across(lane, sizes) if across else float(rows * vectors)
         if panels:
             stores *= 2 * -(-self.steps // STEPS) - 1  # loaded and stored again for every piece of the reduction
-        step = self._step(lane, sizes, reads) * (_IN_PIECES if panels else 1.0) * (_ACROSS if across else 1.0)
+        step = self._step(lane, sizes, reads) * (_IN_PIECES if panels else 1.0) * self._shape(lane, sizes)
         fewer = _FEWER_SHARED if self.shared or panels else _FEWER_ROWS
         tiles = math.prod(
             _tiles(self.extents[name], sizes.get(name, 1), _FEWER_LANES if name == lane else fewer)
@@ -184,6 +189,24 @@ class TileCosts:
         stores += rows * lanes * self._beside(lane, lanes)
         steps = self.steps * self._filled(lane, sizes)
         return tiles * outside * (steps * step + stores + _LATENCY) + sum(read.packing for read in reads)
+
+    @property
+    def _few_registers(self) -> bool:
+        return self.registers < _MANY_REGISTERS
+
+    @property
+    def _unaligned(self) -> float:
+        """Cycles for a vector at any element: the longer it is, the more often it lies across two lines."""
+        across = (self.width - 1) * self.itemsize / (LINE_BYTES - self.itemsize)
+        return _LOAD + (_UNALIGNED - _LOAD) * across
+
+    def _shape(self, lane: str, sizes: Mapping[str, int]) -> float:
+        """What a step costs, against one of the same loads and multiply-adds of the simplest tile."""
+        across = self.target_strides[lane] != 1
+        if not self._few_registers:
+            return _ACROSS if across else 1.0
+        loops = sum(size > 1 for name, size in sizes.items() if name != lane)
+        return (_ACROSS_FEW if across else 1.0) * (_TWO_LOOPS_FEW if loops > 1 else 1.0)
 
     def _filled(self, lane: str, sizes: Mapping[str, int]) -> float:
         """The part of the steps in which some point of a tile is in the iteration domain, weighted by what such steps
@@ -263,19 +286,23 @@ class TileCosts:
         strides = [steps[name] or 0 for name in rows_read]
         vectors = distinct * len(vector_widths(sizes[lane], self.width))
         if steps[lane] == 0:
-            return _Read(distinct, distinct * self._broadcast(distinct, strides) + self._crossed(steps, rows_read))
+            apart = self._few_registers and bool(self.windows[position]) and max(map(abs, strides), default=0)
+            strange = apart * self.itemsize >= _PAGE
+            one = _STRANGE_FEW if strange else self._broadcast(distinct, strides)
+            return _Read(distinct, distinct * one + self._crossed(steps, rows_read))
         copies = self._copies(steps, sizes[lane])
         if steps[lane] == 1:
             if position in self.copied[lane]:
-                cost = _UNALIGNED if lane in self.windows[position] else _LOAD
+                cost = self._unaligned if lane in self.windows[position] else _LOAD
                 return _Read(vectors, vectors * cost, _COPY * copies)
-            cost = _LOAD if self._aligned(steps, lane) else _UNALIGNED
+            cost = _LOAD if self._aligned(steps, lane) else self._unaligned
             return _Read(vectors, vectors * (cost + (_STRANGE if _are_far(strides) else 0.0)))
         # Nothing is copied that few instances read; lanes far apart are then read one by one, each in its own line.
         step = steps[lane] or 0
         alone = position not in self.copied[lane] and abs(step) * self.itemsize >= LINE_BYTES
         if self.packable[position] and not alone and not self._skips(position, lane):
-            return _Read(vectors, vectors * _LOAD, _PACK * copies)
+            crowded = self._few_registers and step * self.itemsize % _PAGE == 0 and sizes[lane] >= _WAYS
+            return _Read(vectors, vectors * _LOAD, (_PACK_FEW if crowded else _PACK) * copies)
         meet = alone and self._meet(step, sizes[lane])
         return _Read(0, distinct * sizes[lane] * (_ALONE if meet else _GATHER))
 
@@ -387,11 +414,8 @@ class TileCosts:
 
     def _spare(self, sizes: Mapping[str, int], lane: str) -> int:
         """Registers beside those of results and of what lanes read."""
-        if not (self._slides(sizes, lane) or self.copied_rows(lane, sizes)):
-            return 2
-        rows = {name for name, size in sizes.items() if size > 1}
-        moved = (steps[lane] for steps, own in zip(self.read_strides, self.windows, strict=True) if own & rows)
-        return _SLIDING if any(moved) else min(_SLIDING, self.registers // _SLIDING_PART)
+        keeps = not self._few_registers and (self._slides(sizes, lane) or self.copied_rows(lane, sizes))
+        return _SLIDING if keeps else 2
 
     def _slides(self, sizes: Mapping[str, int], lane: str) -> bool:
         """Whether the next step of the reduction reads what another row reads in this one, as windows do."""
