@@ -77,3 +77,27 @@ def test_vectors_of_a_window_are_packed_in_one_piece() -> None:
     ).source.text
     assert "tc_load_float32x16(&t_packed" in source
     assert "_panel" not in source
+
+
+def test_few_registers_do_not_hold_the_taps_of_a_window_beside_the_sums_of_a_tile() -> None:
+    text = "def conv(float(N,C,L) I, float(F,C,K) W) -> (O) { O(n,f,l) +=! I(n,c,l+k) * W(f,c,k) }"
+    shapes = (16, 64, 512), (64, 64, 3)
+    few, many = (
+        translated(tc.define(text).single(), *shapes, target=f"cpu:{march}").source.text
+        for march in ("x86-64-v3", "x86-64-v4")
+    )
+    assert re.search(r"#pragma GCC unroll 1\n +for \(int64_t (\w+) = 0; \1 < 3; \1 \+= 1\)", few)
+    assert "unroll 1\n" not in many
+
+
+@pytest.mark.parametrize("columns", [1, 2, 3, 4, 5, 6, 7])
+@pytest.mark.parametrize("type", ["float", "double"])
+def test_partial_vectors_touch_their_own_elements_alone(type: str, columns: int) -> None:
+    mm = tc.define(f"def mm({type}(M,K) A, {type}(K,N) B) -> (C) {{ C(m,n) +=! A(m,k) * B(k,n) }}").single()
+    random = np.random.default_rng(columns)
+    dtype = np.dtype("float32" if type == "float" else "float64")
+    a, b = random.standard_normal((24, 40)).astype(dtype), random.standard_normal((40, 8 + columns)).astype(dtype)
+    around = np.full((26, 8 + columns), np.inf, dtype)
+    mm(a, b, out=around[1:25])
+    assert compare(mm.oracle(a, b)["C"], around[1:25]).ok
+    assert np.isinf(around[[0, 25]]).all()

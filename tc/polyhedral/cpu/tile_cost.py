@@ -25,7 +25,7 @@ _WAYS: Final = 8
 _FAR: Final = 1 << 15  # so many elements: nothing is fetched ahead for all of them
 _LOAD: Final = 0.4  # an aligned vector, likewise
 _BOTH: Final = 1.2  # likewise, where multiply-adds wait for loads: of each there are two in a cycle
-_UNALIGNED: Final = 2.0  # a vector as long as a line of the cache that lies across two of them
+_UNALIGNED: Final = 2.0  # a vector that may lie across two lines of the cache
 _FETCHED: Final = 1.0  # a line of the second cache, of rows that lie apart
 _FETCHED_FAR: Final = 4.0  # the same of the third one
 _STEP: Final = 0.5  # counting and addresses of one step of the reduction
@@ -42,8 +42,10 @@ _ALONE: Final = 28.0  # one element that nothing copies, if lanes meet in sets o
 _PART: Final = 10.0  # one lane of rows side by side of which the last square of four is not full
 _REFETCHED: Final = 8.0  # a line of a window, where all windows of a reduction meet in a set of the cache
 _ACROSS: Final = 1.03  # a tile whose lanes lie across memory, against one of the same cost whose lanes do not
-# Likewise with few registers, as of AVX2 (fitted to times on a Zen 3 processor): tiles whose lanes lie across memory,
-# those with rows of two loops, one element of a window whose rows lie pages apart, and one packed from aliased lanes.
+# With few registers and more than a few steps, as of AVX2 (fitted to times on a Zen 3 processor): an unaligned vector,
+# half of which lie in one line, tiles whose lanes lie across memory,
+# others with rows of two loops, one element of a window whose rows lie pages apart, and one packed from aliased lanes.
+_UNALIGNED_FEW: Final = 1.15
 _ACROSS_FEW: Final = 1.12
 _TWO_LOOPS_FEW: Final = 1.1
 _STRANGE_FEW: Final = 0.8
@@ -62,8 +64,9 @@ _FEWER_SHARED: Final = 3.0  # likewise, with fewer rows beside other statements:
 _IN_PIECES: Final = 1.15  # a tile whose results leave the registers and come back, against one that keeps them
 # Steps of a window of which each is a vector of its own where lanes skip elements, as in pooling.
 _SHORT_WINDOW: Final = 4
-# Registers in which compilers keep elements that several steps of a sliding window read, where there are many.
+# Registers in which compilers keep elements that several steps of a window read: with many registers, or in few steps.
 _SLIDING: Final = 7
+_SHORT: Final = 144
 _MANY_REGISTERS: Final = 32
 # Steps of a tile that a border cuts, against others: where lanes are cut, where whole rows are left out, and both.
 _CUT_LANES: Final = 2.0
@@ -192,21 +195,18 @@ class TileCosts:
 
     @property
     def _few_registers(self) -> bool:
-        return self.registers < _MANY_REGISTERS
+        return self.registers < _MANY_REGISTERS and self.steps > _SHORT
 
     @property
     def _unaligned(self) -> float:
-        """Cycles for a vector at any element: the longer it is, the more often it lies across two lines."""
-        across = (self.width - 1) * self.itemsize / (LINE_BYTES - self.itemsize)
-        return _LOAD + (_UNALIGNED - _LOAD) * across
+        return _UNALIGNED_FEW if self._few_registers else _UNALIGNED
 
     def _shape(self, lane: str, sizes: Mapping[str, int]) -> float:
         """What a step costs, against one of the same loads and multiply-adds of the simplest tile."""
-        across = self.target_strides[lane] != 1
-        if not self._few_registers:
-            return _ACROSS if across else 1.0
+        if (across := self.target_strides[lane] != 1) and not self._few_registers:
+            return _ACROSS
         loops = sum(size > 1 for name, size in sizes.items() if name != lane)
-        return (_ACROSS_FEW if across else 1.0) * (_TWO_LOOPS_FEW if loops > 1 else 1.0)
+        return _ACROSS_FEW if across else _TWO_LOOPS_FEW if loops > 1 and self._few_registers else 1.0
 
     def _filled(self, lane: str, sizes: Mapping[str, int]) -> float:
         """The part of the steps in which some point of a tile is in the iteration domain, weighted by what such steps
@@ -286,9 +286,8 @@ class TileCosts:
         strides = [steps[name] or 0 for name in rows_read]
         vectors = distinct * len(vector_widths(sizes[lane], self.width))
         if steps[lane] == 0:
-            apart = self._few_registers and bool(self.windows[position]) and max(map(abs, strides), default=0)
-            strange = apart * self.itemsize >= _PAGE
-            one = _STRANGE_FEW if strange else self._broadcast(distinct, strides)
+            apart = max(map(abs, strides), default=0) * self.itemsize >= _PAGE and self.windows[position]
+            one = _STRANGE_FEW if apart and self._few_registers else self._broadcast(distinct, strides)
             return _Read(distinct, distinct * one + self._crossed(steps, rows_read))
         copies = self._copies(steps, sizes[lane])
         if steps[lane] == 1:

@@ -359,3 +359,13 @@ def test_vectors_hold_all_lanes_and_waste_less_than_half_of_one(width: int) -> N
         assert total <= width
         assert total.bit_count() == 1
         assert total < 2 * used
+
+
+@pytest.mark.parametrize("text", [CONVOLUTION, SAME])
+def test_windows_leave_few_registers_to_the_sums(text: str) -> None:
+    shapes = (8, 32, 36, 36), (32, 32, 3, 3)
+    few, many = (found(text, shapes, unit) for unit in (VectorUnit(32, 16), VectorUnit(32, 32)))
+    # What a window reads again is loaded again where there are 16, and kept beside the sums where there are 32.
+    assert math.prod(rows(few).values()) * few.lanes // 8 >= 8
+    assert math.prod(rows(many).values()) * many.lanes // 8 + many.lanes // 8 + 7 <= 32
+    assert "n" not in {few.lane, *rows(few)}
