@@ -6,7 +6,9 @@ in ``FILES`` (as ``<room>/<name>``); ``tests/test_golden_files.py`` refuses file
 
 from __future__ import annotations
 
+import gc
 import os
+from collections.abc import Generator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -61,6 +63,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Deselection(config))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Modules and tests stay until the end: the garbage collector does not look through these millions of objects
+    while they are made, and not again each time that a test calls it.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)  # before those with -m's marks are chosen

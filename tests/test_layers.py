@@ -368,9 +368,10 @@ def _imports(node: ast.AST, *, deferred: bool) -> Iterator[Import]:
                 yield Import(submodule if submodule in modules() else name, node.lineno, deferred)
         case _:
             checked = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
-            inside = deferred or checked or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            inside = deferred or checked or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
             for child in ast.iter_child_nodes(node):
-                yield from _imports(child, deferred=inside)
+                if not isinstance(child, ast.expr):  # expressions import nothing, and are most of a tree
+                    yield from _imports(child, deferred=inside)
 
 
 def _place(module: str, found: Import) -> str:

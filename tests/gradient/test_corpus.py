@@ -13,7 +13,16 @@ from tc.reference.compare import compare
 from tests.comprehensions.case import Argument, Case
 from tests.comprehensions.corpus import CASES
 from tests.gradient.differences import as_tuple, assert_derivatives
-from tests.gradient.differentiable import DIFFERENTIABLE, REFUSED, gradient_call, in_double, least_sizes, wide
+from tests.gradient.differentiable import (
+    DIFFERENTIABLE,
+    REFUSED,
+    WITHOUT_FLOATS,
+    gradient_call,
+    has_floats,
+    in_double,
+    least_sizes,
+    wide,
+)
 from tests.turns import every
 
 
@@ -52,3 +61,11 @@ def test_texts_parse_back_equal(case: Case) -> None:
 def test_refusals_say_what_has_none(case: Case) -> None:
     with pytest.raises(tc.GradientError, match=re.escape(REFUSED[case.name])):
         in_double(case).gradient()
+
+
+def test_definitions_without_floats_are_those_named() -> None:
+    """Of the others a derivative is taken, which is refused where nothing is floating."""
+    named = [case for case in CASES if case.name in WITHOUT_FLOATS]
+    assert {case.name for case in named} == WITHOUT_FLOATS
+    assert [case.name for case in named if has_floats(case)] == []
+    assert all(has_floats(case) for case in DIFFERENTIABLE[::20])
