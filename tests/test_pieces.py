@@ -76,6 +76,7 @@ def test_pieces_of_small_types_have_four_bytes_at_least(
     assert pieces(source(*sizes, definition=definition)) == expected
 
 
+@one_in(2)
 @pytest.mark.parametrize("shift", [0, 1, 2])
 @pytest.mark.parametrize(("type", "stages"), [(np.float16, 1), (np.float16, 3), (np.int8, 3)])
 def test_small_types_may_begin_anywhere(type: type[np.generic], stages: int, shift: int) -> None:

@@ -11,7 +11,7 @@ from benchmarks.measuring.judge import deviation_of_ours, deviation_of_peer
 from benchmarks.measuring.messages import Refused
 from benchmarks.problems.operators import OPERATORS
 from benchmarks.problems.problem import Problem
-from tests.turns import every
+from tests.turns import every, one_in
 
 torch = pytest.importorskip("torch")
 
@@ -57,6 +57,7 @@ def _tensor(array: np.ndarray[Any, Any]) -> Any:
     return torch.from_numpy(array)
 
 
+@one_in(2)
 @pytest.mark.parametrize("name", every(8, PROBLEMS))
 def test_ours_and_pytorch(name: str) -> None:
     from benchmarks.peers.torch_operators import OPERATORS as CALLS

@@ -32,7 +32,7 @@ def _comprehension(case: Case) -> tc.Comprehension:
 
 
 def _calls() -> list[object]:
-    """By default every third case at one kind of sizes, by turns: the paper's and all ragged ones.
+    """By default every fourth case at one kind of sizes, by turns: the paper's and all ragged ones.
 
     Cases of a kind stand together, so each kind has some.  ``pytest -m slow`` has the others.
     """
@@ -41,7 +41,7 @@ def _calls() -> list[object]:
         kinds = (*case.ragged_sizes, case.paper_sizes)
         for turn, sizes in enumerate(kinds):
             name = "-".join((case.name, *(f"{name}{size}" for name, size in sizes.items())))
-            marks = () if number % 3 == 0 and turn == number // 3 % len(kinds) else SLOW
+            marks = () if number % 4 == 0 and turn == number // 4 % len(kinds) else SLOW
             found.append(pytest.param(case, sizes, id=name, marks=marks))
     return found
 

@@ -26,7 +26,7 @@ from tests.gradient.differentiable import (
 from tests.turns import every
 
 
-@pytest.mark.parametrize("case", every(6, DIFFERENTIABLE), ids=lambda case: case.name)
+@pytest.mark.parametrize("case", every(9, DIFFERENTIABLE), ids=lambda case: case.name)
 def test_derivatives_agree_with_differences(case: Case) -> None:
     comprehension = in_double(case)
     rng = np.random.default_rng(1)
@@ -41,7 +41,7 @@ def test_derivatives_agree_with_differences(case: Case) -> None:
     )
 
 
-@pytest.mark.parametrize("case", every(15, DIFFERENTIABLE), ids=lambda case: case.name)
+@pytest.mark.parametrize("case", every(24, DIFFERENTIABLE), ids=lambda case: case.name)
 def test_kernels_of_gpus_agree_with_the_oracle(case: Case) -> None:
     """In the types of the definition, on the emulator."""
     gradient, values = gradient_call(case, seed=2)
@@ -51,7 +51,7 @@ def test_kernels_of_gpus_agree_with_the_oracle(case: Case) -> None:
         assert comparison.ok, f"{name}: {comparison}"
 
 
-@pytest.mark.parametrize("case", every(4, DIFFERENTIABLE), ids=lambda case: case.name)
+@pytest.mark.parametrize("case", every(8, DIFFERENTIABLE), ids=lambda case: case.name)
 def test_texts_parse_back_equal(case: Case) -> None:
     for derivative in (in_double(case).gradient(), in_double(case).jvp()):
         assert tc.define(str(derivative)).single().program == derivative.program

@@ -11,6 +11,7 @@ import torch
 import tc
 from benchmarks.problems.recurrent import LSTM
 from tests.gradient.differences import as_array, as_tuple, assert_derivatives, widened
+from tests.turns import one_in
 
 STEPS = {
     "overwritten": "s(i) = x(0,i) for t in 0:T { s(i) = tanh(s(i)) * x(t,i) } y(i) = s(i)",
@@ -25,6 +26,7 @@ STEPS = {
 }
 
 
+@one_in(2)
 @pytest.mark.parametrize("name", STEPS)
 @pytest.mark.parametrize("steps", [1, 4])
 def test_steps_agree_with_differences(name: str, steps: int) -> None:

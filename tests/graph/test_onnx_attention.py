@@ -12,6 +12,7 @@ import pytest
 
 import tc
 from tests.graph.one_node import Arrays, check, computed, one_node
+from tests.turns import one_in
 
 F = np.float32
 INF = np.inf
@@ -122,6 +123,7 @@ def attributes_of(case: Case) -> dict[str, Any]:
     return found
 
 
+@one_in(3)
 @pytest.mark.parametrize("seed", range(60))
 def test_attention(seed: int) -> None:
     case, opset = drawn(seed)
@@ -225,6 +227,7 @@ def test_swiglu() -> None:
     check("SwiGLU", {"A": a, "B": b}, {"Y": a / (1 + np.exp(F(-0.5) * a)) * b}, opset=28, alpha=0.5, compiled=True)
 
 
+@one_in(3)
 @pytest.mark.parametrize("rule", ["linear", "gated", "delta", "gated_delta"])
 @pytest.mark.parametrize("by_head", [False, True])
 @pytest.mark.parametrize("dtype", [F, np.float16])

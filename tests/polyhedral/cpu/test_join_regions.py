@@ -14,6 +14,7 @@ from tc.targets.machine import CpuMachine
 from tc.targets.options import CpuOptions, Fusion, ScheduleOptions
 from tests.polyhedral.mutants import nodes
 from tests.polyhedral.support import LAYERS, MACHINE, specialized
+from tests.turns import one_in
 
 
 def regions(
@@ -35,6 +36,7 @@ def test_layers_of_a_network_are_one_region(batch: int) -> None:
     assert regions(LAYERS, *layers(batch)) == 1
 
 
+@one_in(2)
 @pytest.mark.parametrize(("batch", "expected"), [(97, 2), (100, 1), (128, 1), (130, 1)])
 def test_nests_whose_tiles_would_unbalance_the_chunks_stay_apart(batch: int, expected: int) -> None:
     # Of 97 rows, tiles of 6 and 8 would give one of two cores 72 and the other 25.

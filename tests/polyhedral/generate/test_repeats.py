@@ -19,6 +19,7 @@ from tc.targets.options import Fusion
 from tc.targets.target import parse_target
 from tests.polyhedral.recurrences import RECURRENCES
 from tests.polyhedral.support import specialized
+from tests.turns import one_in
 
 # Gates with two kinds of branches in turns.
 GATES = """
@@ -78,6 +79,7 @@ def test_loops_are_those_of_all_branches(name: str, monkeypatch: pytest.MonkeyPa
         assert found == [loop_text(generate.generate_loops(tree, context)) for tree in trees]
 
 
+@one_in(2)
 @pytest.mark.parametrize("name", TEXTS)
 @pytest.mark.parametrize("target", ["cpu:x86-64-v4", "emulator"])
 def test_sources_are_those_of_all_branches(name: str, target: str, monkeypatch: pytest.MonkeyPatch) -> None:

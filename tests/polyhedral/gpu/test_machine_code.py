@@ -9,6 +9,7 @@ from tc.polyhedral.gpu.cost.count_kernels import count_kernels
 from tc.prediction.machine_code import Instruction, hot_loop, hottest, instructions, loops, section
 from tc.prediction.prediction import Limit
 from tests.translated import translated
+from tests.turns import one_in
 
 FFMA, LDS, BRANCH, EXIT, OTHER = 0x223, 0x984, 0x947, 0x94D, 0x210
 ALWAYS = 7
@@ -72,6 +73,7 @@ def test_what_is_no_binary(code: bytes) -> None:
         section(code, ".text")
 
 
+@one_in(2)
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_what_nvrtc_makes_of_a_product(architecture: str) -> None:
     """Its inner loop, which the counter predicts: 16 points of a thread, and what it reads for them."""

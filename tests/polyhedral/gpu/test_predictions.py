@@ -14,6 +14,7 @@ from tc.prediction.predict import Use, estimated_use, predict
 from tc.prediction.prediction import Limit, Prediction
 from tc.targets.devices import DEVICES, USUAL
 from tests.translated import translated
+from tests.turns import one_in
 
 COPY = tc.define("def copy(float(N) x) -> (y) { y(i) = x(i) }").single()
 PRODUCT = tc.define("def product(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,r_k) * B(r_k,n) }").single()
@@ -28,6 +29,7 @@ def counted(
     return count_kernels(translated(definition, *shapes, target="cuda:sm_90", options=options).mapped.loops)
 
 
+@one_in(2)
 @pytest.mark.parametrize("device", ["A100", "H200", "L4"])
 def test_larger_sizes_take_longer(device: str) -> None:
     own = DEVICES[device]

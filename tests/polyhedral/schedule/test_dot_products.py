@@ -17,6 +17,7 @@ from tc.polyhedral.ir.dotted import Dots
 from tc.polyhedral.proof.rewrites.verify_dots import find_wrong_dots
 from tc.polyhedral.schedule.dot_products import dot_products
 from tests.polyhedral.support import specialized
+from tests.turns import one_in
 
 Shapes = tuple[tuple[int, ...], ...]
 VNNI: Final = "cpu:x86-64-v4+avx512vnni"
@@ -85,6 +86,7 @@ def _arrays(f: tc.Comprehension, shapes: Shapes) -> list[np.ndarray[Any, Any]]:
     return found
 
 
+@one_in(2)
 @pytest.mark.parametrize("name", CASES)
 def test_sums_are_exact(name: str) -> None:
     text, shapes, _ = CASES[name]

@@ -22,6 +22,7 @@ from tc.polyhedral.schedule.join_dimensions import join_dimensions
 from tc.polyhedral.schedule.join_terms import join_terms
 from tc.reference.compare import compare
 from tests.polyhedral.support import specialized
+from tests.turns import one_in
 
 Shapes = tuple[tuple[int, ...], ...]
 Rewriting = Callable[[Specialization], Iterator[tuple[Specialization, PulledStatement]]]
@@ -142,6 +143,7 @@ def test_what_is_joined(name: str) -> None:
     assert said == expected
 
 
+@one_in(3)
 @pytest.mark.parametrize("name", CASES)
 def test_results_are_right(name: str) -> None:
     _, text, shapes, _ = CASES[name]

@@ -21,6 +21,7 @@ from tc.polyhedral.schedule.dot_products import dot_products
 from tc.reference.compare import compare
 from tc.targets.target import check_runs, parse_cpu_target, processor
 from tests.polyhedral.support import specialized
+from tests.turns import one_in
 
 Shapes = tuple[tuple[int, ...], ...]
 PAIRS: Final = "cpu:x86-64-v4+avx512bf16"
@@ -82,6 +83,7 @@ def _require_right(f: tc.Comprehension, arrays: list[npt.NDArray[Any]], options:
     assert comparison.ok, comparison
 
 
+@one_in(3)
 @pytest.mark.parametrize("name", CASES)
 def test_sums_are_within_the_bound(name: str) -> None:
     text, shapes, _ = CASES[name]
@@ -143,6 +145,7 @@ def _runs(target: str) -> bool:
 TARGETS: Final = ("cpu:x86-64-v4", "cpu:x86-64-v3", "cpu:x86-64-v2", "cpu")
 
 
+@one_in(5)
 @pytest.mark.parametrize("target", [target for target in TARGETS if _runs(target)])
 @pytest.mark.parametrize("type", ["float16", "bfloat16"])
 @pytest.mark.parametrize("tile", [None, (4, 16), (3, 5), (2, 21)])

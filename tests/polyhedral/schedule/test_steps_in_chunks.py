@@ -21,6 +21,7 @@ from tc.polyhedral.schedule.steps_in_chunks import chunk_contractions, steps_in_
 from tc.reference.compare import compare
 from tc.targets.options import CpuOptions, Fusion, ScheduleOptions
 from tests.polyhedral.support import MACHINE, specialized
+from tests.turns import one_in
 
 # Steps of a chunk, and their temporaries.
 MOST: Final = 4
@@ -105,6 +106,7 @@ def test_temporaries_hold_the_steps_of_one_chunk(name: str, steps: int) -> None:
     assert in_chunks(text, steps) == dict.fromkeys(tensors, about)
 
 
+@one_in(5)
 @pytest.mark.parametrize("steps", [0, 1, 2, 5, 11, 12])
 @pytest.mark.parametrize(("room", "name"), CASES, indirect=["room"])
 def test_results_are_those_of_the_oracle(name: str, steps: int) -> None:

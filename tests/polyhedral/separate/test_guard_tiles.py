@@ -16,6 +16,7 @@ from tc.polyhedral.pipeline import map_program
 from tc.reference.compare import compare
 from tc.targets.target import check_runs, parse_cpu_target, processor
 from tests.polyhedral.support import MACHINE, specialized
+from tests.turns import one_in
 
 Shapes = tuple[tuple[int, ...], ...]
 SAME: Final = """
@@ -85,6 +86,7 @@ def right(f: tc.Comprehension, arrays: list[np.ndarray[Any, Any]], target: str) 
     return compare(own, np.asarray(f(*arrays, target=target))).ok
 
 
+@one_in(4)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", CASES)
 def test_results_are_those_of_the_oracle(name: str, target: str) -> None:

@@ -15,7 +15,7 @@ from tc.polyhedral.ir.loops import IndexExpression, IndexLiteral, IndexOperation
 from tc.polyhedral.pipeline import map_program
 from tc.reference.compare import compare
 from tests.polyhedral.support import MACHINE, specialized
-from tests.turns import every
+from tests.turns import every, one_in
 
 STEPS: Final = """
 def heat(float(N) u0, float(T) f) -> (u) {
@@ -54,6 +54,7 @@ def source(text: str, *shapes: tuple[int, ...], options: tc.CpuOptions | None = 
     return kernel.source[kernel.source.index("static __attribute__((noinline))") :]
 
 
+@one_in(3)
 @pytest.mark.parametrize(("text", "shapes"), CASES)
 @pytest.mark.parametrize("target", ["cpu", "emulator"])
 def test_values_at_borders(text: str, shapes: tuple[tuple[int, ...], ...], target: str) -> None:

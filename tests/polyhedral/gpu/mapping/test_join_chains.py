@@ -25,6 +25,7 @@ def kernels(text: str, sizes: Shapes, options: tc.GpuOptions | None = None) -> i
     return len(kernel.resources.grids)
 
 
+@one_in(2)
 @pytest.mark.parametrize(
     ("text", "sizes", "count"),
     [
@@ -85,7 +86,7 @@ def test_what_a_thread_runs_again_copies_no_operands() -> None:
     assert "_pack" not in f.compile((4, 3, 64), (4, 64, 64), (4, 64, 64), (3, 64), target="emulator").source
 
 
-@one_in(2)
+@one_in(3)
 @pytest.mark.parametrize("text", [TURNED, PLAIN, OTHER_ROWS, APART], ids=["turned", "plain", "other rows", "apart"])
 @pytest.mark.parametrize("sizes", [(7, 13, 5, 3), (130, 33, 17, 9), (3, 200, 70, 1), (1, 64, 300, 33)])
 def test_values_are_those_of_the_definition(text: str, sizes: tuple[int, int, int, int]) -> None:

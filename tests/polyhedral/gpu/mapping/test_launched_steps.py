@@ -23,6 +23,7 @@ from tests.opencl import missing
 from tests.polyhedral.gpu.mapping.launched import HEAT, PATHS, RNN, STEPS
 from tests.polyhedral.support import specialized
 from tests.translated import translated
+from tests.turns import one_in
 
 NEEDS_OPENCL = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 BATCH = """
@@ -41,6 +42,7 @@ def kinds(root: LoopTree) -> list[LoopKind]:
     return found
 
 
+@one_in(3)
 @pytest.mark.parametrize("target", ["emulator", pytest.param("opencl", marks=NEEDS_OPENCL)])
 @pytest.mark.parametrize("name", sorted(STEPS))
 def test_values(name: str, target: str) -> None:
@@ -80,6 +82,7 @@ def measured(float(N) u0, float(T) f) -> (u, m, c) {
 }"""
 
 
+@one_in(4)
 @pytest.mark.parametrize("fusion", list(tc.Fusion))
 @pytest.mark.parametrize(("text", "shapes"), [(PATHS, ((131, 131),)), (MEASURED, ((17001,), (3,)))])
 def test_steps_of_several_kernels(text: str, shapes: tuple[tuple[int, ...], ...], fusion: tc.Fusion) -> None:

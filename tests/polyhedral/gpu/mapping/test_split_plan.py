@@ -13,6 +13,7 @@ from tc.reference.compare import compare
 from tc.targets.machine import GPUS
 from tests.opencl import require
 from tests.polyhedral.support import specialized
+from tests.turns import one_in
 
 Shapes = tuple[tuple[int, ...], ...]
 
@@ -69,6 +70,7 @@ def test_products_with_tiles_that_were_asked_for_have_smaller_ones() -> None:
     assert not list(default_groups(product, GPUS["sm_90"], lanes=True, tiled=True))
 
 
+@one_in(3)
 @pytest.mark.parametrize("target", ["emulator", "opencl"])
 @pytest.mark.parametrize(
     ("text", "shapes"),

@@ -202,7 +202,7 @@ def test_what_is_not_as_it_is_said_is_refused(name: str) -> None:
     assert judged(mistake(name, UNSEEN[name])).refused
 
 
-@one_in(4)
+@one_in(10)
 @pytest.mark.parametrize("layout", every(2, LAYOUTS))
 @pytest.mark.parametrize("name", CHANGES)
 def test_mistakes_are_refused_and_seen(name: str, layout: str) -> None:

@@ -39,7 +39,7 @@ def test_products_agree_with_the_oracle(layout: str, type: str) -> None:
 RAGGED = ((37, 43, 29), (70, 66, 50), (33, 97, 130), (129, 40, 64), (16, 8, 17), (18, 33, 40), (100, 22, 31))
 
 
-@one_in(3)
+@one_in(9)
 @pytest.mark.parametrize("type", TYPES)
 @pytest.mark.parametrize(("m", "n", "k"), RAGGED)
 @pytest.mark.parametrize("layout", every(3, LAYOUTS))
@@ -84,7 +84,7 @@ def test_products_of_a_batch_and_into_float32() -> None:
     agree(f, arrays, kernel)
 
 
-@one_in(4)
+@one_in(7)
 @pytest.mark.parametrize(("m", "n", "k"), [(64, 32, 96), (70, 45, 100), (33, 40, 33)])
 @pytest.mark.parametrize(("left", "right"), list(itertools.product(("int8", "uint8"), repeat=2)))
 @pytest.mark.parametrize("layout", every(2, LAYOUTS))
