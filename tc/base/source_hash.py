@@ -10,7 +10,6 @@ import ast
 import hashlib
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -49,7 +48,9 @@ def canonical(suffix: str, text: str) -> str:
     """The text of a source without what changes nothing; SyntaxError for what is not Python."""
     match suffix:
         case ".py":
-            return "\n".join(_parts(ast.parse(text)))
+            words: list[str] = []
+            _add_words(words, ast.parse(text))
+            return "\n".join(words)
         case ".lark":
             text = _LARK_COMMENT.sub("", text)
         case _:
@@ -57,25 +58,25 @@ def canonical(suffix: str, text: str) -> str:
     return "\n".join(" ".join(line.split()) for line in text.splitlines() if line.strip())
 
 
-def _parts(node: object) -> Iterator[str]:
+def _add_words(words: list[str], node: object) -> None:
     """A syntax tree as words: ``ast.dump`` differs between versions of Python, in what is empty."""
     match node:
         case ast.AST():
-            yield f"({type(node).__name__}"
+            words.append(f"({type(node).__name__}")
             for field in sorted(node._fields):
                 value = getattr(node, field, None)
                 if field not in _LEFT_OUT and value is not None and value != []:
-                    yield field
-                    yield from _parts(value)
-            yield ")"
+                    words.append(field)
+                    _add_words(words, value)
+            words.append(")")
         case list():
-            yield "["
+            words.append("[")
             for item in node:
                 if not _is_prose(item):
-                    yield from _parts(item)
-            yield "]"
+                    _add_words(words, item)
+            words.append("]")
         case _:
-            yield ascii(node)
+            words.append(ascii(node))
 
 
 def _is_prose(statement: object) -> bool:

@@ -51,11 +51,13 @@ def mapped(name: str, tile: tuple[int, ...] | None = None) -> Candidate:
 
 
 def spoilable(step: int) -> Iterator[tuple[str, Candidate]]:
-    """Every so many cases with the default options; some with their reduction cut, so that results are loaded again."""
-    cut = sorted(MATRICES)[:: min(step, 2)]
-    for name in dict.fromkeys((*NAMES[::step], *cut)):
+    """Every so many cases and some matrices with the default options, these with their reduction cut, too, so that
+    results are loaded again.
+    """
+    names = dict.fromkeys((*NAMES[::step], *sorted(MATRICES)[:: min(step, 2)]))
+    for name in names:
         yield name, mapped(name)
-    for name in cut:
+    for name in sorted(MATRICES.intersection(names)):
         yield name, mapped(name, (64, 64, 64))
 
 
