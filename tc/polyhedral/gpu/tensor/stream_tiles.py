@@ -40,7 +40,7 @@ from tc.polyhedral.ir.loops import (
     variables,
 )
 from tc.polyhedral.ir.scop import Scop
-from tc.polyhedral.ir.streams import Await, BoxCopy, Channel, Drain, Expect, Leave, Stream, Sum, Use
+from tc.polyhedral.ir.streams import Await, BoxCopy, Channel, Drain, Expect, Filling, Leave, Stream, Sum, Use
 from tc.polyhedral.ir.swizzle import SWIZZLED_ROW, SWIZZLED_ROWS
 
 # Tiles whose matrix instructions are under way while a slot is left.
@@ -108,7 +108,7 @@ class _Streams:
         if len(Channel) * _CHANNEL * (ahead + 1) > self.room:
             return None
         bytes = sum(self.bytes(own) for own in found)
-        filler = (Await(Channel.EMPTIED, before=True), Expect(bytes), *found)
+        filler: tuple[Filling, ...] = (Await(Channel.EMPTIED, before=True), Expect(bytes), *found)
         users = (Await(Channel.FILLED), Use(), Drain(_PENDING), Leave(-_PENDING))
         warps = math.prod(counts[-len(threads) :]) // WARP
         return Stream(ahead + 1, tiles, ahead, filler, users, warps)

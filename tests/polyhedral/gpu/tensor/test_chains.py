@@ -10,7 +10,7 @@ import pytest
 import tc
 from tc.base.dots import MatrixShape
 from tc.dispatch.kernel import Kernel
-from tc.language.program.program import Read
+from tc.language.program.program import Binary, Read
 from tc.language.program.specialization import Specialization
 from tc.polyhedral.attempts import first_attempt, next_attempt
 from tc.polyhedral.generate.obstacles import NoChain
@@ -134,8 +134,9 @@ def test_what_is_computed_once_more_is_proven() -> None:
     assert find_wrong_recomputation(before, after, made) is None
     statements = after.program.statements
     copy = next(own for own in statements if own.name == made.made)
+    assert isinstance(copy.value, Binary)
     wrong = {
-        "another value": with_statement(after, made.made, value=copy.value.left),  # type: ignore[attr-defined]
+        "another value": with_statement(after, made.made, value=copy.value.left),
         "begins nothing": with_statement(after, made.made, initialize=False),
         "another target": with_statement(after, made.made, target="t"),
         "another reader": with_statement(after, "S1", value=Read(made.tensor, copy.subscripts, copy.value.type)),
