@@ -77,13 +77,32 @@ typedef struct tc_given {
 // read, which must stay the same until then.
 typedef struct tc_products {
   float sums[128], *upper, *lower;
-  int columns, begun, committed, wrong;
-  int64_t count;
+  int columns, begun, wrong;
+  int64_t count, group;
   struct {
     uint64_t left, right, read;
     int turned[2];
+    int64_t group;
   } items[64];
 } tc_products;
+// What slots of a stream are waited for by (PTX ISA: mbarrier): a phase ends when so many have arrived, and all bytes that
+// were expected.  Copies do not see those that have begun without a fence.
+typedef struct tc_channel {
+  int64_t phase, expected, arrived, bytes;
+  int seen;
+} tc_channel;
+enum { TC_FILLED, TC_EMPTIED, TC_SLOTS = 64, TC_AWAITING = -3, TC_DIMENSIONS = 5 };
+// A box of a tensor that is being copied (PTX ISA: cp.async.bulk.tensor): its bytes arrive at a slot's channel.
+typedef struct tc_box {
+  char *to;
+  const char *from;
+  int64_t slot, size, rank, shape[TC_DIMENSIONS], strides[TC_DIMENSIONS], box[TC_DIMENSIONS], origin[TC_DIMENSIONS];
+} tc_box;
+// What a thread waits for.
+typedef struct tc_awaited {
+  tc_channel *channel;
+  int parity, retired;
+} tc_awaited;
 typedef struct tc_team {
   const void *arguments;
   void (*routine)(struct tc_team *team);
@@ -95,6 +114,10 @@ typedef struct tc_team {
   ucontext_t *contexts;
   tc_copies *copies;
   tc_given *given;
+  tc_channel channels[2][TC_SLOTS];
+  tc_awaited *awaited;
+  tc_box *boxes;  // that have begun, and not ended
+  int64_t box_count, box_room, late;
   int *waits;  // for every thread the barrier or the exchange at which it waits, or TC_DONE
   int64_t current;
 } tc_team;
@@ -144,6 +167,51 @@ static void tc_arrive(tc_team *team, int64_t pending) {
   own->count = left;
   own->group += 1;
 }
+static void tc_arrived_at(tc_channel *own) {
+  if (own->arrived < own->expected || own->bytes) return;
+  own->arrived = 0;
+  own->phase += 1;
+}
+static int tc_has_ended(const tc_channel *own, int parity) { return (own->phase & 1) != parity; }
+// The bytes of a box, rows of 128 one behind the other and swizzled by what addresses say; zeros outside of the tensor.
+static void tc_land(tc_team *team, const tc_box *own) {
+  int64_t count = 1, at[TC_DIMENSIONS];
+  for (int64_t n = 0; n < own->rank; n += 1) count *= own->box[n];
+  for (int64_t number = 0; number < count; number += 1) {
+    int64_t left = number, place = own->to - team->shared + number * own->size, inside = 1;
+    const char *from = own->from;
+    for (int64_t n = own->rank - 1; n >= 0; left /= own->box[n], n -= 1) {
+      at[n] = own->origin[n] + left % own->box[n];
+      from += at[n] * own->strides[n];
+      inside &= 0 <= at[n] && at[n] < own->shape[n];
+    }
+    place ^= (place >> 7 & 7) << 4;
+    if (place < 0 || place + own->size > team->shared_bytes) continue;
+    if (inside) memcpy(team->shared + place, from, (size_t)own->size);
+    else memset(team->shared + place, 0, (size_t)own->size);
+    memcpy(team->seen + place, team->shared + place, (size_t)own->size);
+  }
+  tc_channel *channel = &team->channels[TC_FILLED][own->slot];
+  if (!channel->seen) return;
+  channel->bytes -= count * own->size;
+  tc_arrived_at(channel);
+}
+// Whether some threads go on that wait for channels, or would if a copy ended: copies do so as late as can be.
+static int tc_go_on(tc_team *team, int64_t count) {
+  int found = 0;
+  for (int64_t number = 0; number < count; number += 1) {
+    const tc_awaited *own = &team->awaited[number];
+    if (team->waits[number] != TC_AWAITING || !tc_has_ended(own->channel, own->parity)) continue;
+    team->given[number].ready = found = 1;
+  }
+  if (found || !team->box_count) return found;
+  team->box_count -= 1;
+  const int64_t chosen = team->late % 2 ? 0 : team->box_count;
+  const tc_box landed = team->boxes[chosen];
+  memmove(team->boxes + chosen, team->boxes + chosen + 1, (size_t)(team->box_count - chosen) * sizeof landed);
+  tc_land(team, &landed);
+  return 1;
+}
 static void tc_enter_thread(unsigned low, unsigned high) {
   tc_team *team = (tc_team *)((uintptr_t)low | (uintptr_t)high << 16 << 16);
   team->routine(team);
@@ -154,10 +222,16 @@ static int tc_run_block(tc_team *team, char *stacks, int64_t stack_bytes, int64_
   uintptr_t address = (uintptr_t)team;
   memset(team->shared, order / 3 % 2 ? 0x7f : 0xff, (size_t)shared_bytes);
   memset(team->seen, 0xff, (size_t)shared_bytes);
+  memset(team->channels, 0, sizeof team->channels);
+  team->box_count = 0;
+  team->late = order;
   for (int64_t number = 0; number < count; number += 1) {
     team->copies[number].count = 0;
     team->products[number].begun = 0;
     team->products[number].count = 0;
+    team->products[number].group = 0;
+    team->awaited[number].retired = 0;
+    team->waits[number] = 0;
     team->given[number].count = 0;
     team->given[number].ready = 1;
     ucontext_t *context = &team->contexts[number];
@@ -183,17 +257,21 @@ static int tc_run_block(tc_team *team, char *stacks, int64_t stack_bytes, int64_
       team->thread[2] = number / team->size[0] / team->size[1];
       swapcontext(&team->caller, &team->contexts[number]);
     }
-    int ready = 0;
+    int ready = 0, left = 0;
     for (int64_t number = 0; number < count; number += 1) {
-      if (number / TC_WARP == warp && team->waits[number] != team->waits[warp * TC_WARP]) return TC_DIVERGED;
+      const int retired = team->awaited[number].retired;
+      if (!retired && number / TC_WARP == warp && team->waits[number] != team->waits[warp * TC_WARP]) return TC_DIVERGED;
       ready |= team->given[number].ready;
+      left |= team->waits[number] != TC_DONE;
     }
     if (ready) continue;
+    if (!left) return team->box_count ? TC_DIVERGED : 0;
+    if (tc_go_on(team, count)) continue;
     for (int64_t number = 0; number < count; number += 1) {
-      if (team->waits[number] != team->waits[0]) return TC_DIVERGED;
+      if (team->awaited[number].retired && team->waits[number] == TC_DONE) continue;
+      if (team->waits[number] != team->waits[0] || team->waits[number] == TC_AWAITING) return TC_DIVERGED;
       team->given[number].ready = 1;
     }
-    if (team->waits[0] == TC_DONE) return 0;
   }
 }
 // 0, or the fault: no memory for the stacks, or threads of a block that wait at different barriers.
@@ -211,7 +289,8 @@ static int tc_run_team(const void *arguments, void (*routine)(tc_team *team), co
   team.waits = malloc((size_t)count * sizeof(int));
   team.given = malloc((size_t)count * sizeof(tc_given));
   team.copies = calloc((size_t)count, sizeof(tc_copies));
-  int complete = stacks && team.shared && team.seen && team.products && team.contexts && team.waits && team.given && team.copies;
+  team.awaited = calloc((size_t)count, sizeof(tc_awaited));
+  int complete = stacks && team.shared && team.seen && team.products && team.contexts && team.waits && team.given && team.copies && team.awaited;
   int fault = complete ? 0 : TC_TEAM_MEMORY;
   int64_t blocks = fault ? 0 : grid[0] * grid[1] * grid[2];
   for (int64_t turn = 0; turn < blocks && fault == 0; turn += 1) {
@@ -228,6 +307,8 @@ static int tc_run_team(const void *arguments, void (*routine)(tc_team *team), co
   free(team.contexts);
   free(team.waits);
   free(team.given);
+  free(team.awaited);
+  free(team.boxes);
   for (int64_t number = 0; team.copies && number < count; number += 1) free(team.copies[number].items);
   free(team.copies);
   return fault;
