@@ -13,6 +13,7 @@ from typing import Final
 
 import islpy as isl
 
+from tc.language.isl.affine import isl_name
 from tc.language.program.program import Read, reads_in
 from tc.language.program.specialization import Layout
 from tc.polyhedral.analysis.box import Box
@@ -33,11 +34,16 @@ _RUN_BYTES: Final = 256
 def streamed_results(scop: Scop, least: int) -> frozenset[str]:
     """The results of at least so many bytes (0: none) that one statement writes once and nothing reads.
 
-    What reads and writes a buffer that stands for a result does not count.
+    What reads and writes a buffer that stands for a result does not count, but sums in buffers are not streamed: they
+    stay in registers until they are stored.
     """
     uses = Counter(tensor for statement in scop.statements for tensor, _ in accesses(statement.body))
     once = {s.body.target for s in scop.statements if uses[s.body.target] == 1 and s.body.reduction is None}
-    return frozenset(own.name for own in scop.buffers if own.name in once and 0 < least <= _bytes(own.layout))
+    sums = {
+        own.get_tuple_name(isl.dim_type.out) for s in scop.statements if s.body.reduction is not None for own in s.writes
+    }
+    results = (own for own in scop.buffers if own.name in once and isl_name(own.name) not in sums)
+    return frozenset(own.name for own in results if 0 < least <= _bytes(own.layout))
 
 
 def collected_results(scop: Scop, least: int) -> frozenset[str]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+import tc
 from tc.language.isl.session import isl_context
 from tc.polyhedral.execution.tree_execution import tree_execution
 from tc.polyhedral.ir.loops import Buffer, Instance, leaves
@@ -19,6 +20,7 @@ from tc.targets.options import CpuOptions, ScheduleOptions
 from tests.polyhedral.interpreter import results
 from tests.polyhedral.mutants import mutants
 from tests.polyhedral.support import MACHINE, candidate, specialized
+from tests.translated import translated
 from tests.turns import every
 
 COPY = "def copy(float({0}) X) -> (O) {{ O({1}) = 2 * X({1}) }}"
@@ -60,6 +62,14 @@ def test_loops_are_cut_so_that_a_piece_fits_the_buffer(shape: tuple[int, ...], p
     (found,) = pieces(copy(*shape), replace(STREAMED, schedule=ScheduleOptions(tile=())))
     assert found.layout.shape == piece
     assert math.prod(piece) <= ROOM
+
+
+def test_sums_in_register_tiles_are_stored_from_there() -> None:
+    """A bias that is added in place makes no array of a tile."""
+    text = "def f(float(M,K) A, float(K,N) B, float(N) b) -> (C) { C(m,n) +=! A(m,k) * B(k,n) C(m,n) = C(m,n) + b(n) }"
+    kernel = translated(tc.define(text).f, (16, 96), (96, 256), (256,), target="cpu:x86-64-v3", options=STREAMED)
+    assert "tc_stream(" not in kernel.source.text
+    assert "tc_float32x8 t_tile0_C_0_0" in kernel.source.text
 
 
 @pytest.mark.parametrize("shape", [(63,), (400, 3, 2), (50, 63)])
