@@ -112,7 +112,7 @@ def test_what_has_no_part_of_its_own_is_copied() -> None:
     constant = builder.constant(np.ones((2, 20), np.float32))
     made, returned = (builder.call("def f(float(M,N) X) -> (Y) { Y(m,n) +=! X(k,n) * X(m,n) }", x)[0] for _ in "ab")
     first = concatenated(builder, [x, constant, made, returned, made], 0)
-    second = concatenated(builder, [made, pointwise(builder, "sin", "sin({0})", [x])], 0)
+    second = concatenated(builder, [made, pointwise(builder, "fabs", "fabs({0})", [x])], 0)
     graph = builder.finish([first, returned, second])
     found = joined(graph, needed_blocks, Costs(kernel=0, row=1))
     assert shares(found) == (1, 4, 1)

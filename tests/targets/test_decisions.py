@@ -343,8 +343,8 @@ def test_executables_of_the_format_before_load_and_those_of_later_ones_are_refus
     assert found == replace(executable, options=executable.asked, decisions=())
     third = {name: value for name, value in written["convention"].items() if name != "steps"}
     assert assemble(json.dumps(written | {"format": 3, "convention": third}), *parts) == executable
-    with pytest.raises(ValueError, match="it is of format 6, and this version of tc reads formats up to 5"):
-        assemble(json.dumps(written | {"format": 6}), *parts)
+    with pytest.raises(ValueError, match="it is of format 7, and this version of tc reads formats up to 6"):
+        assemble(json.dumps(written | {"format": 7}), *parts)
     with pytest.raises(ValueError, match="local_temporaries must be an integer from 0 to 262144, got -1"):
         assemble(json.dumps(written | {"options": written["options"] | {"local_temporaries": -1}}), *parts)
 

@@ -30,7 +30,7 @@
 // Loads whose masks lie in vectors, and stores in halves: on some processors such stores take dozens of cycles.
 #define TC_HALVES(name, type, count, half, load)                                                                      \
   static inline tc_##name##x##count tc_load_part_##name##x##count(const type *p, int n) {                             \
-    return load((const void *)p, *(const tc_lanes_##name##x##count *)(tc_lanes + 8 - n * (int)(sizeof(type) / 4)));   \
+    return load((const void *)p, *(const tc_masks_##name##x##count *)(tc_masks + 8 - n * (int)(sizeof(type) / 4)));   \
   }                                                                                                                   \
   static inline void tc_store_part_##name##x##count(type *p, tc_##name##x##count v, int n) {                          \
     if (n >= count) {                                                                                                 \
@@ -47,11 +47,11 @@
   }
 #define TC_ELEMENTS_2(v, i) {v[i], v[i + 1]}
 #define TC_ELEMENTS_4(v, i) {v[i], v[i + 1], v[i + 2], v[i + 3]}
-#define TC_LANES(name, integer, count) \
-  typedef integer tc_lanes_##name##x##count __attribute__((vector_size(count * sizeof(integer)), aligned(4), may_alias));
+#define TC_MASK(name, integer, count) \
+  typedef integer tc_masks_##name##x##count __attribute__((vector_size(count * sizeof(integer)), aligned(4), may_alias));
 #if defined(__AVX__) && !defined(__AVX512VL__)
-static const int32_t tc_lanes[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0};
-TC_LANES(float32, int32_t, 4) TC_LANES(float32, int32_t, 8) TC_LANES(float64, long long, 4)
+static const int32_t tc_masks[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0};
+TC_MASK(float32, int32_t, 4) TC_MASK(float32, int32_t, 8) TC_MASK(float64, long long, 4)
 #endif
 TC_VECTOR(float32, float, 2) TC_PARTS(float32, float, 2)
 TC_VECTOR(float64, double, 2) TC_PARTS(float64, double, 2)
@@ -141,7 +141,10 @@ static inline tc_int32x2 tc_add_byte_dot_int32x2(tc_int32x2 sum, tc_int32x2 a, t
 TC_PAIR_DOTS(4)
 #else
 #define TC_PAIR_DOT(sum, a, b) "vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b)
-TC_PAIR_DOTS(4) TC_PAIR_DOTS(8) TC_PAIR_DOTS(16)
+TC_PAIR_DOTS(4)
+#ifdef __AVX512F__
+TC_PAIR_DOTS(8) TC_PAIR_DOTS(16)
+#endif
 #endif
 static inline tc_float32x2 tc_add_pair_dot_float32x2(tc_float32x2 sum, tc_int32x2 a, tc_int32x2 b) {
   for (int i = 0; i < 2; i++) sum[i] += tc_pair_dot_float32(a[i], b[i]);
@@ -274,8 +277,6 @@ TC_TOTALS(8, 4, 2)
 
 //= tc_lanes_* < tc_float32x* tc_float64x*
 // The functions of numerics.h in lanes, NaN and all: the lanes of b where `taken` has ones, else those of a.
-#define TC_ELEMENTS_2(v, i) {v[i], v[i + 1]}
-#define TC_ELEMENTS_4(v, i) {v[i], v[i + 1], v[i + 2], v[i + 3]}
 #define TC_LANES(name, integer, count)                                                                                \
   typedef integer tc_lanes_##name##x##count __attribute__((vector_size(count * sizeof(integer))));                    \
   TC_EXTREME(fmin, name, count, (a != a) | (b < a))                                                                   \
@@ -291,7 +292,7 @@ TC_TOTALS(8, 4, 2)
 TC_LANES(float32, int32_t, 2) TC_LANES(float64, int64_t, 2)
 TC_LANES(float32, int32_t, 4)
 #ifdef __AVX__
-TC_LANES(float32, int32_t, 8) TC_LANES(float64, long long, 4)
+TC_LANES(float32, int32_t, 8) TC_LANES(float64, int64_t, 4)
 #endif
 #ifdef __AVX512F__
 TC_LANES(float32, int32_t, 16) TC_LANES(float64, int64_t, 8)
