@@ -39,9 +39,8 @@ def streamed_results(scop: Scop, least: int) -> frozenset[str]:
     """
     uses = Counter(tensor for statement in scop.statements for tensor, _ in accesses(statement.body))
     once = {s.body.target for s in scop.statements if uses[s.body.target] == 1 and s.body.reduction is None}
-    sums = {
-        own.get_tuple_name(isl.dim_type.out) for s in scop.statements if s.body.reduction is not None for own in s.writes
-    }
+    reductions = (s for s in scop.statements if s.body.reduction is not None)
+    sums = {own.get_tuple_name(isl.dim_type.out) for s in reductions for own in s.writes}
     results = (own for own in scop.buffers if own.name in once and isl_name(own.name) not in sums)
     return frozenset(own.name for own in results if 0 < least <= _bytes(own.layout))
 
