@@ -330,7 +330,7 @@ def _machine(target: Target) -> Machine:
     match target:
         case CpuTarget():
             vectors = VectorUnit(target.vector_bytes, target.vector_registers)
-            dots = tuple(dot for dot in Dot if set(dot.extensions) & set(target.extensions))
+            dots = tuple(dot for dot in Dot if {target.march, *target.extensions} & set(dot.features))
             return CpuMachine(vectors, available_threads(), target.streams, dots)
         case CudaTarget():
             return target.gpu

@@ -9,17 +9,19 @@ from tc.base.frozen import frozen
 
 
 class Dot(Enum):
-    """What the dot product of two words is of, by the extensions of x86 and of aarch64 that have instructions for it.
+    """What the dot product of two words is of, by levels and extensions of processors that have instructions for it.
 
-    ``BYTES``: four unsigned bytes and four signed ones.  ``PAIRS``: two bfloat16 numbers each.
+    ``BYTES``: four unsigned bytes and four signed ones.  ``SHORTS``: two signed integers of 16 bits each, or bytes that
+    are widened.  ``PAIRS``: two bfloat16 numbers each.  Of several for the same factors, the first one is the quickest.
     """
 
     BYTES = ("avx512vnni", "i8mm")
+    SHORTS = ("x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4")
     PAIRS = ("avx512bf16", "bf16")
 
     @property
-    def extensions(self) -> tuple[str, ...]:
-        """Those of processors, by name, each of which has the instruction."""
+    def features(self) -> tuple[str, ...]:
+        """Levels and extensions of processors, by name, each of which has the instruction."""
         return self.value
 
 

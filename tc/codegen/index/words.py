@@ -10,7 +10,7 @@ from tc.language.program.program import Call, Cast, Read
 from tc.polyhedral.analysis.offsets import LinearForm
 
 # Functions that make words, and the bytes of what they are made of.
-_WORDS: Final = MappingProxyType({"byte_word": 1, "byte_word_flipped": 1, "pair_word": 2})
+_WORDS: Final = MappingProxyType({"byte_word": 1, "byte_word_flipped": 1, "pair_word": 2, "short_word": 2})
 
 
 def side_by_side(word: Call, place: Callable[[Read], LinearForm | None]) -> Read | None:

@@ -46,6 +46,21 @@ static inline int32_t tc_byte_dot_int32(int32_t a, int32_t b) {
   return sum;
 }
 
+//= tc_short_word_int32* tc_short_dot_int32
+// Two integers of 16 bits in a word, the first one lowest, and the sum of the products of those of two words, modulo 2^32.
+static inline int32_t tc_short_word_int32(int32_t a, int32_t b) {
+  return (int32_t)((uint32_t)(uint16_t)a | (uint32_t)b << 16);
+}
+static inline int32_t tc_short_word_int32_at(const void *shorts) {
+  int32_t word;
+  __builtin_memcpy(&word, shorts, sizeof word);
+  return word;
+}
+static inline int32_t tc_short_dot_int32(int32_t a, int32_t b) {
+  const int32_t low = (int16_t)(uint16_t)a * (int16_t)(uint16_t)b, high = (a >> 16) * (b >> 16);
+  return (int32_t)((uint32_t)low + (uint32_t)high);
+}
+
 //= tc_pair_word_int32* tc_pair_dot_float32
 // Two bfloat16 numbers in a word, the first one lowest, and the sum of the products of the numbers of two words.
 static inline int32_t tc_pair_word_int32(float a, float b) {

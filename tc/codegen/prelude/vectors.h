@@ -128,6 +128,29 @@ static inline tc_int32x2 tc_add_byte_dot_int32x2(tc_int32x2 sum, tc_int32x2 a, t
   return sum;
 }
 
+//= tc_add_short_dot_* < tc_int32x* tc_short_dot_int32
+// What adds to each word the products of two integers of 16 bits each.
+#define TC_SHORT_DOTS(count, ...)                                                                                     \
+  static inline tc_int32x##count tc_add_short_dot_int32x##count(tc_int32x##count sum, tc_int32x##count a,             \
+                                                                tc_int32x##count b) {                                 \
+    typedef short shorts __attribute__((vector_size(4 * count)));                                                     \
+    typedef unsigned words __attribute__((vector_size(4 * count)));                                                   \
+    return (tc_int32x##count)((words)sum + (words)__VA_ARGS__);                                                       \
+  }
+TC_SHORT_DOTS(4, __builtin_ia32_pmaddwd128((shorts)a, (shorts)b))
+#ifdef __AVX2__
+TC_SHORT_DOTS(8, __builtin_ia32_pmaddwd256((shorts)a, (shorts)b))
+#endif
+#if defined(__AVX512BW__) && defined(__clang__)
+TC_SHORT_DOTS(16, __builtin_ia32_pmaddwd512((shorts)a, (shorts)b))
+#elif defined(__AVX512BW__)
+TC_SHORT_DOTS(16, __builtin_ia32_pmaddwd512_mask((shorts)a, (shorts)b, (tc_int32x16){0}, 0xffff))
+#endif
+static inline tc_int32x2 tc_add_short_dot_int32x2(tc_int32x2 sum, tc_int32x2 a, tc_int32x2 b) {
+  for (int i = 0; i < 2; i++) sum[i] = (int32_t)((uint32_t)sum[i] + (uint32_t)tc_short_dot_int32(a[i], b[i]));
+  return sum;
+}
+
 //= tc_add_pair_dot_* < tc_float32x* tc_int32x* tc_pair_dot_float32
 // What adds to each sum the products of two bfloat16 numbers.  Compilers differ in the types of their builtins for it.
 #define TC_PAIR_DOTS(count)                                                                                           \

@@ -154,7 +154,7 @@ class VectorStatement:
         body = self.body
         target = self._tile.variable(self._row(body.subscripts), vector)
         match body.reduction, body.value:
-            case Reduction.ADD, Call("byte_dot" | "pair_dot" as dot, words, _) if self._inside is None:
+            case Reduction.ADD, Call("byte_dot" | "short_dot" | "pair_dot" as dot, words, _) if self._inside is None:
                 added = (self._word(own, vector) for own in words)
                 return line("{} = {};", target, self._tile.add_dot(dot, vector, target, *added))
             case _:

@@ -34,6 +34,9 @@ class Word:
 _BYTES = Word(
     4, (ScalarType.INT8, ScalarType.UINT8), ScalarType.INT32, "byte_word", "byte_word_flipped", dot="byte_dot"
 )
+_SHORTS = Word(
+    2, (ScalarType.INT8, ScalarType.UINT8, ScalarType.INT16), ScalarType.INT32, "short_word", "", dot="short_dot"
+)
 _PAIRS = Word(2, (ScalarType.BFLOAT16,), ScalarType.FLOAT32, "pair_word", "", dot="pair_dot")
 
 
@@ -42,6 +45,8 @@ def word_of(dot: Dot) -> Word:
     match dot:
         case Dot.BYTES:
             return _BYTES
+        case Dot.SHORTS:
+            return _SHORTS
         case Dot.PAIRS:
             return _PAIRS
         case _:
@@ -50,7 +55,7 @@ def word_of(dot: Dot) -> Word:
 
 def words_in(value: Expression) -> tuple[Call, ...]:
     """The words that an expression makes of elements."""
-    made = {name for word in (_BYTES, _PAIRS) for name in (word.made, word.made_flipped)}
+    made = {name for word in map(word_of, Dot) for name in (word.made, word.made_flipped)}
     return tuple(part for part in walk(value) if isinstance(part, Call) and part.function in made)
 
 

@@ -3,12 +3,13 @@
 ``C(m,n) +=! int32(A(m,k)) * int32(B(k,n))`` becomes ``C(m,n) +=! byte_dot(A'(m,q), B'(q,n))``, where a word of ``A'``
 and ``B'`` holds the bytes of the steps ``4*q`` to ``4*q+3``, with zeros behind the last step.  The rest of the compiler
 sees a product of words.  ``C(m,n) +=! A(m,k) * B(k,n)`` of bfloat16 becomes ``C(m,n) +=! pair_dot(A'(m,q), B'(q,n))``
-of words of two in the same way: its products are exact in float32, in which they are added up (``vdpbf16ps``).
+of words of two in the same way: its products are exact in float32, in which they are added up (``vdpbf16ps``).  Without
+an instruction for bytes, they become words of two integers of 16 bits, ``short_dot`` (``pmaddwd``).
 
 ``vpdpbusd`` of x86 and ``usdot`` of aarch64 multiply unsigned bytes by signed ones: where both are signed, the
 highest bit of one is flipped, which adds 128 to it; what that adds to the sum is 128 times the sum of the other
-operand.  All of that is exact modulo 2^32 (Intel 64 and IA-32 Architectures Software Developer's Manual, VPDPBUSD and
-VDPBF16PS).
+operand.  All of that is exact modulo 2^32 (Intel 64 and IA-32 Architectures Software Developer's Manual, VPDPBUSD,
+PMADDWD and VDPBF16PS).
 
 This proposes; ``tc.polyhedral.proof.rewrites.verify_dots`` says whether sums have the terms of the program.
 """
@@ -50,7 +51,6 @@ from tc.language.program.written_elements import is_scatter
 from tc.polyhedral.ir.dotted import FLIPPED, ONES, Dots, Word, word_of
 from tc.polyhedral.schedule.scatter import length_of
 
-_BYTES: Final = (ScalarType.INT8, ScalarType.UINT8)
 # Fewer steps, or fewer uses of each element, are not worth copies.
 _LEAST_STEPS: Final = 16
 _LEAST_USES: Final = 8
@@ -84,11 +84,11 @@ def dot_operands(statement: Statement, dot: Dot, target: ScalarType) -> tuple[Re
         return None
     match dot, statement.value:
         case (
-            Dot.BYTES,
+            Dot.BYTES | Dot.SHORTS,
             Binary(
                 BinaryOperator.MULTIPLY, Cast(Read() as left, ScalarType.INT32), Cast(Read() as right, ScalarType.INT32)
             ),
-        ) if {left.type, right.type} <= set(_BYTES) and target is ScalarType.INT32:
+        ) if {left.type, right.type} <= set(word_of(dot).elements) and target is ScalarType.INT32:
             found = left, right
         case Dot.PAIRS, value if target in (ScalarType.FLOAT32, ScalarType.BFLOAT16):
             factors = bfloat16_factors(value)
@@ -195,7 +195,10 @@ class _Dots:
         """Whether whole words lie side by side in memory, and are read one by one: lanes have another element each."""
         statement, layout = self.found.statement, self.specialization.layouts[read.tensor]
         along = _dimension(read, self.found.step.name)
-        if along is None or layout.strides[along] != 1 or layout.shape[along] % word_of(self.found.dot).steps:
+        steps = word_of(self.found.dot).steps
+        if along is None or layout.strides[along] != 1 or layout.shape[along] % steps:
+            return False
+        if read.type.itemsize * steps != ScalarType.INT32.itemsize:
             return False
         target = self.specialization.layouts[statement.target]
         lanes = iterators_in(own for own, step in zip(statement.subscripts, target.strides, strict=True) if step == 1)

@@ -1,11 +1,11 @@
 """Proof of dot products of words: with these written out element by element, sums have the terms of the program.
 
 ``byte_dot`` of two words is the sum of the products of their bytes, the first's unsigned and the second's signed;
-``pair_dot`` of the products of two bfloat16 numbers, exact in float32 but where numbers or sums are subnormal, which
-the oracle has bounds for.  Each word that is read is written once, before, from the elements of its steps; behind the
-last step these are 0.  So the dots are the products of the program, each of them once, where no bits are flipped.  A
-flipped bit makes a byte 128 more, or less; what that adds to a sum is 128 times the sum of the other operand's bytes,
-which it loses in the end.
+``short_dot`` of the products of two signed integers of 16 bits, modulo 2^32, which hold all bytes; ``pair_dot`` of the
+products of two bfloat16 numbers, exact in float32 but where numbers or sums are subnormal, which the oracle has bounds
+for.  Each word that is read is written once, before, from the elements of its steps; behind the last step these are 0.
+So the dots are the products of the program, each of them once, where no bits are flipped.  A flipped bit makes a byte
+128 more, or less; what that adds to a sum is 128 times the sum of the other operand's bytes, which it loses in the end.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ def find_wrong_dots(before: Specialization, after: Specialization, made: Dots) -
     dots, target = parts[-1 if made.sums is None else -2], before.layouts[old.target].type
     if not _dots_are_products(old, dots, target, products, made):
         return Counterexample(Violation.CHANGED, f"what the instances of {made.name} compute")
-    if made.dot is Dot.PAIRS:
+    if made.dot is not Dot.BYTES:
         plain = made.sums is None and made.flipped is None
-        return None if plain else Counterexample(Violation.CHANGED, "flipped bits of numbers")
+        return None if plain else Counterexample(Violation.CHANGED, "flipped bits of numbers or integers")
     if made.sums is None:
         signs = sorted(read.type.value for read in products)
         known = signs == ["int8", "uint8"] and made.flipped is None
@@ -98,7 +98,9 @@ def _operands(statement: Statement, dot: Dot, target: ScalarType) -> tuple[Read,
     match statement.value:
         case Binary(BinaryOperator.MULTIPLY, Cast(Read() as left, to), Cast(Read() as right, also), type):
             words = to is also is type is target is ScalarType.INT32
-            small = {left.type, right.type} <= {ScalarType.INT8, ScalarType.UINT8}
+            bytes = {ScalarType.INT8, ScalarType.UINT8}
+            held = bytes if dot is Dot.BYTES else {*bytes, ScalarType.INT16}
+            small = {left.type, right.type} <= held
             return (left, right) if words and small and left.tensor != right.tensor else None
         case _:
             return None
