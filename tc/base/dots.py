@@ -22,7 +22,8 @@ class Dot(Enum):
     @property
     def features(self) -> tuple[str, ...]:
         """Levels and extensions of processors, by name, each of which has the instruction."""
-        return self.value
+        names: tuple[str, ...] = self.value
+        return names
 
 
 class Products(Enum):
