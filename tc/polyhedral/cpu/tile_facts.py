@@ -40,8 +40,10 @@ def tile_costs(
     whole = {name: int(domain.dim_max_val(n).to_python()) - least[name] + 1 for n, name in enumerate(names)}
     extents = {name: chunks.get(name, extent) for name, extent in whole.items()}
     target, reads = layouts[body.target], value_reads(body)
+    # A loop of one step moves nothing, and makes no window.
+    moving = [name for name in names if whole[name] > 1]
     steps = {name: greatest_stride(body.subscripts, target, name) or 0 for name in names}
-    reduced = tuple(name for name in names[body.begun :] if steps[name] == 0)
+    reduced = tuple(name for name in names[body.begun :] if steps[name] == 0 and name in moving)
     # Rows of a tile that have different ranges would run all of them together.
     ranging = ranging_iterators(body)
     return TileCosts(
@@ -50,7 +52,9 @@ def tile_costs(
         registers=unit.registers,
         extents=extents,
         target_strides=steps,
-        read_strides=tuple({n: greatest_stride(r.subscripts, layouts[r.tensor], n) for n in names} for r in reads),
+        read_strides=tuple(
+            {n: greatest_stride(r.subscripts, layouts[r.tensor], n) if n in moving else 0 for n in names} for r in reads
+        ),
         copied={name: worth_packing(statement, layouts, name) if packs else () for name in names},
         packable=tuple(
             packs and can_pack(statement, position) and read.tensor not in written
