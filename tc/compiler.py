@@ -95,11 +95,12 @@ class Compilation:
 
     def convention(self, interface: Interface) -> Convention:
         """How the kernel is called by callers of ``interface``, the definition's."""
-        loops = self.mapped.loops
+        loops, layouts = self.mapped.loops, self.specialization.layouts
         return Convention(
             interface=interface,
             signature=self.specialization.signature,
-            operands=tuple(Operand(buffer.name, buffer.layout, buffer.writable) for buffer in loops.buffers),
+            # Of the loops' own layouts, dimensions that lie end to end may be one.
+            operands=tuple(Operand(buffer.name, layouts[buffer.name], buffer.writable) for buffer in loops.buffers),
             memory=Memory(self.source.shared_bytes, self.source.scratch_bytes),
             temporaries=tuple(b.layout.span * b.layout.type.itemsize for b in loops.temporaries),
             checks=self.source.checks,

@@ -100,6 +100,9 @@ ROOMS = {
         "polyhedral.ir polyhedral.analysis",
         "islpy",
     ),
+    "polyhedral.operands": room(
+        "base grammar.syntax language.program language.algebra polyhedral.ir polyhedral.analysis polyhedral.schedule",
+    ),
     "polyhedral.transform": room(
         "base grammar.syntax language.program language.isl targets polyhedral.ir polyhedral.analysis",
         "islpy",
@@ -139,7 +142,7 @@ ROOMS = {
         "islpy",
     ),
     "polyhedral.proof.rewrites": room(
-        "base grammar.syntax language.program language.isl language.prove polyhedral.ir",
+        "base grammar.syntax language.program language.algebra language.isl language.prove polyhedral.ir",
         "islpy",
     ),
     "codegen.printer": room(
@@ -174,7 +177,8 @@ ROOMS = {
     ),
     "polyhedral": room(
         "base language.program language.isl targets polyhedral.ir polyhedral.analysis polyhedral.schedule "
-        "polyhedral.transform polyhedral.cpu polyhedral.prefetch polyhedral.execution polyhedral.generate "
+        "polyhedral.operands polyhedral.transform polyhedral.cpu polyhedral.prefetch polyhedral.execution "
+        "polyhedral.generate "
         "polyhedral.separate polyhedral.steps polyhedral.proof polyhedral.proof.printed polyhedral.proof.rewrites "
         "polyhedral.gpu.barriers polyhedral.gpu.feasibility polyhedral.gpu.mapping polyhedral.gpu.promotion "
         "polyhedral.gpu.tensor",

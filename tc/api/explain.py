@@ -55,7 +55,9 @@ def _sections(compilation: Compilation, stages: tuple[Stage, ...], decision: str
     layouts = [(buffer.name, buffer.layout) for buffer in compilation.buffers]
     yield "buffers", "\n".join(_buffers(compilation.specialization, layouts))
     yield "statements", _stage(stages, "scop")
+    yield "sampled operands", _stage(stages, "sampled operands")
     yield "pull forms", _stage(stages, "pull forms")
+    yield "collapsed dimensions", _stage(stages, "collapsed dimensions")
     yield "recurrences", _stage(stages, "recurrences")
     yield "scans", _stage(stages, "scans")
     yield "contractions", _stage(stages, "contractions")

@@ -232,7 +232,9 @@ class _Run:
     def done_to_statements(self, plan: Plan) -> None:
         """Says what became of those that are computed in another way."""
         done = (
+            ("sampled operands", self.schedules.sampled(plan)),
             ("pull forms", self.schedules.pulled(plan)),
+            ("collapsed dimensions", self.schedules.collapsed(plan)),
             ("recurrences", self.schedules.recurrences(plan)),
             ("scans", self.schedules.scans(plan)),
             ("contractions", self.schedules.contractions(plan)),

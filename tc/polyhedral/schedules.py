@@ -25,17 +25,22 @@ from tc.polyhedral.ir.dotted import Dots
 from tc.polyhedral.ir.hoisted import Hoisted
 from tc.polyhedral.ir.pulled import PulledStatement
 from tc.polyhedral.ir.recurrences import LinearRecurrence
+from tc.polyhedral.ir.relaid import CollapsedTensor, CopiedOperand
 from tc.polyhedral.ir.scans import Grown
 from tc.polyhedral.ir.scop import Scop, build_scop
 from tc.polyhedral.ir.splits import Split
-from tc.polyhedral.ir.transposed import TransposedOperand
 from tc.polyhedral.ir.tree import ScheduleTree
+from tc.polyhedral.operands.collapse_dimensions import collapse_dimensions
+from tc.polyhedral.operands.dot_products import dot_products
+from tc.polyhedral.operands.sample_operands import sample_operands
+from tc.polyhedral.operands.transpose_operands import transpose_operands
+from tc.polyhedral.proof.rewrites.verify_collapsed import find_wrong_collapse
 from tc.polyhedral.proof.rewrites.verify_contraction import find_wrong_contraction
+from tc.polyhedral.proof.rewrites.verify_copied_operands import find_wrong_copy
 from tc.polyhedral.proof.rewrites.verify_dots import find_wrong_dots
 from tc.polyhedral.proof.rewrites.verify_hoisted import find_wrong_hoisting
 from tc.polyhedral.proof.rewrites.verify_pulled import find_wrong_pull
 from tc.polyhedral.proof.rewrites.verify_recomputed import find_wrong_recomputation
-from tc.polyhedral.proof.rewrites.verify_transposed import find_wrong_transposition
 from tc.polyhedral.proof.verify_initialization import prove_initialization
 from tc.polyhedral.proof.verify_recurrences import prove_recurrences
 from tc.polyhedral.proof.verify_scans import prove_scans
@@ -43,7 +48,6 @@ from tc.polyhedral.proof.verify_shares import prove_shares
 from tc.polyhedral.proof.verify_split import prove_split
 from tc.polyhedral.schedule.contract import contracted, contractions
 from tc.polyhedral.schedule.counted import with_counts
-from tc.polyhedral.schedule.dot_products import dot_products
 from tc.polyhedral.schedule.hoist import hoist_invariants
 from tc.polyhedral.schedule.join_dimensions import join_dimensions
 from tc.polyhedral.schedule.join_terms import join_terms
@@ -54,7 +58,6 @@ from tc.polyhedral.schedule.scatter import share_scatters
 from tc.polyhedral.schedule.schedule import schedule_scop, untransformed_tree
 from tc.polyhedral.schedule.split import Dealing, split_reductions
 from tc.polyhedral.schedule.steps_in_chunks import chunk_contractions, steps_in_chunks
-from tc.polyhedral.schedule.transpose_operands import transpose_operands
 from tc.targets.options import Fusion
 
 # isl's operations for a compilation: of one statement, and for each further one.  They last about two seconds: to learn
@@ -73,12 +76,13 @@ _TO_SCHEDULE: Final = 6_000_000
 
 # What of a plan the rewritten program follows from, before reductions are split.
 _Rewriting: TypeAlias = tuple[
-    bool, bool, int, bool, Scanning | None, Scanning | None, tuple[Dot, ...], tuple[Recomputed, ...]
+    bool, bool, bool, int, bool, Scanning | None, Scanning | None, tuple[Dot, ...], tuple[Recomputed, ...]
 ]
 
 
 def _rewriting(plan: Plan) -> _Rewriting:
-    return plan.pulls, plan.joins, plan.rereads, plan.hoists, plan.recurrences, plan.scans, plan.dots, plan.again
+    counted = plan.transposes, plan.pulls, plan.joins, plan.rereads
+    return *counted, plan.hoists, plan.recurrences, plan.scans, plan.dots, plan.again
 
 
 def _recounting(plan: Plan) -> Iterator[Callable[[Specialization], Iterator[tuple[Specialization, PulledStatement]]]]:
@@ -138,9 +142,11 @@ class Schedules:
         self._with_parts: dict[_Rewriting, tuple[Specialization, tuple[LinearRecurrence, ...]]] = {}
         self._with_scans: dict[_Rewriting, tuple[Specialization, tuple[Grown, ...]]] = {}
         self._with_contractions: dict[_Rewriting, tuple[Specialization, tuple[Contraction, ...]]] = {}
-        self._with_transposed: dict[_Rewriting, tuple[Specialization, tuple[TransposedOperand, ...]]] = {}
+        self._with_transposed: dict[_Rewriting, tuple[Specialization, tuple[CopiedOperand, ...]]] = {}
         self._with_dots: dict[_Rewriting, tuple[Specialization, tuple[Dots, ...]]] = {}
         self._with_hoisted: dict[_Rewriting, tuple[Specialization, tuple[Hoisted, ...]]] = {}
+        self._with_collapsed: dict[_Rewriting, tuple[Specialization, tuple[CollapsedTensor, ...]]] = {}
+        self._with_sampled: dict[_Rewriting, tuple[Specialization, tuple[CopiedOperand, ...]]] = {}
         self._with_pulled: dict[_Rewriting, tuple[Specialization, tuple[PulledStatement, ...]]] = {}
         self._unscheduled: set[tuple[Fusion, Plan]] = set()
 
@@ -220,11 +226,22 @@ class Schedules:
         self._splits[plan] = every_split
         return found, between_kernels, MappingProxyType(parts), MappingProxyType(threads)
 
+    def _sampled(self, plan: Plan) -> Specialization:
+        """The program with copies of what products read in steps, where each read is proven to find the same."""
+        if not plan.transposes:
+            return self.specialization
+        key = _rewriting(plan)
+        if key not in self._with_sampled:
+            self._with_sampled[key] = _proven(
+                self.specialization, sample_operands(self.specialization), find_wrong_copy
+            )
+        return self._with_sampled[key][0]
+
     def _pulled(self, plan: Plan, context: isl.Context) -> Specialization:
         """The program with reductions in pull form, and loops that are joined, each of them proven."""
         key = _rewriting(plan)
         if key not in self._with_pulled:
-            found, every = self.specialization, tuple[PulledStatement, ...]()
+            found, every = self._sampled(plan), tuple[PulledStatement, ...]()
             prove = partial(find_wrong_pull, context=context)
             for rewrite in _recounting(plan):
                 found, made = _proven(found, rewrite(found), prove)
@@ -232,9 +249,19 @@ class Schedules:
             self._with_pulled[key] = found, every
         return self._with_pulled[key][0]
 
+    def _collapsed(self, plan: Plan, context: isl.Context) -> Specialization:
+        """The program with dimensions as one that are counted together, each of them proven."""
+        found = self._pulled(plan, context)
+        if not plan.joins:
+            return found
+        key = _rewriting(plan)
+        if key not in self._with_collapsed:
+            self._with_collapsed[key] = _proven(found, collapse_dimensions(found), find_wrong_collapse)
+        return self._with_collapsed[key][0]
+
     def _in_parts(self, plan: Plan, context: isl.Context) -> Specialization:
         """The program with linear recurrences in parts, proven."""
-        found = self._pulled(plan, context)
+        found = self._collapsed(plan, context)
         if plan.recurrences is None:
             return found
         key = _rewriting(plan)
@@ -302,7 +329,7 @@ class Schedules:
             return found
         key = _rewriting(plan)
         if key not in self._with_transposed:
-            self._with_transposed[key] = _proven(found, transpose_operands(found), find_wrong_transposition)
+            self._with_transposed[key] = _proven(found, transpose_operands(found), find_wrong_copy)
         return self._with_transposed[key][0]
 
     def _computed_again(self, plan: Plan, context: isl.Context) -> Specialization:
@@ -314,6 +341,14 @@ class Schedules:
         """Which reductions are in pull form, in the statements that were asked for before."""
         return self._with_pulled[_rewriting(plan)][1]
 
+    def sampled(self, plan: Plan) -> tuple[CopiedOperand, ...]:
+        """Of which operands there are copies of elements in steps, in the statements that were asked for before."""
+        return self._with_sampled[_rewriting(plan)][1] if plan.transposes else ()
+
+    def collapsed(self, plan: Plan) -> tuple[CollapsedTensor, ...]:
+        """Which dimensions are one, in the statements that were asked for before."""
+        return self._with_collapsed[_rewriting(plan)][1] if plan.joins else ()
+
     def hoisted(self, plan: Plan) -> tuple[Hoisted, ...]:
         """Which parts of values are computed once, in the statements that were asked for before."""
         return self._with_hoisted[_rewriting(plan)][1] if plan.hoists else ()
@@ -322,7 +357,7 @@ class Schedules:
         """Which sums are dot products of words, in the statements that were asked for before."""
         return self._with_dots[_rewriting(plan)][1] if plan.dots else ()
 
-    def transposed(self, plan: Plan) -> tuple[TransposedOperand, ...]:
+    def transposed(self, plan: Plan) -> tuple[CopiedOperand, ...]:
         """Which operands are transposed, in the statements that were asked for before."""
         return self._with_transposed[_rewriting(plan)][1] if plan.transposes else ()
 

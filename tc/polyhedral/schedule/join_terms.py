@@ -8,13 +8,15 @@ This proposes; ``tc.polyhedral.proof.rewrites.verify_pulled`` says whether the i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import permutations
+from types import MappingProxyType
 from typing import Final
 
 from tc.grammar.syntax import BinaryOperator
 from tc.language.algebra.rewriting import fresh_name
+from tc.language.algebra.single_values import settled
 from tc.language.program.program import (
     INDEX_TYPE,
     Binary,
@@ -25,7 +27,6 @@ from tc.language.program.program import (
     Literal,
     Read,
     Statement,
-    in_terms_of,
     iterators_in,
     reads_in,
 )
@@ -110,8 +111,13 @@ def places_along(
     return (far, near) if layout.strides[far] == length * layout.strides[near] else None
 
 
-def joined(statement: Statement, rows: IterationVariable, row: IterationVariable) -> tuple[Statement, PulledStatement]:
-    """The statement with one iterator in the place of two."""
+def joined(
+    statement: Statement,
+    rows: IterationVariable,
+    row: IterationVariable,
+    single: Mapping[str, Literal] = MappingProxyType({}),
+) -> tuple[Statement, PulledStatement]:
+    """The statement with one iterator in the place of two; ``single``: values of others, which take their place."""
     count, length = length_of(rows), length_of(row)
     assert count is not None
     assert length is not None
@@ -121,15 +127,17 @@ def joined(statement: Statement, rows: IterationVariable, row: IterationVariable
         rows.name: Binary(BinaryOperator.DIVIDE, whole, size, INDEX_TYPE),
         row.name: Binary(BinaryOperator.REMAINDER, whole, size, INDEX_TYPE),
     }
+    values |= single
     one = IterationVariable(name, Literal(0, INDEX_TYPE), Literal(count * length, INDEX_TYPE))
-    iterators = tuple(one if own is rows else own for own in statement.iterators if own is not row)
+    kept = (own for own in statement.iterators if own is not row and own.name not in single)
+    iterators = tuple(one if own is rows else own for own in kept)
     changed = replace(
         statement,
         iterators=iterators,
-        subscripts=tuple(in_terms_of(part, values) for part in statement.subscripts),
-        value=in_terms_of(statement.value, values),
+        subscripts=tuple(settled(part, values) for part in statement.subscripts),
+        value=settled(statement.value, values),
         required=tuple(
-            replace(own, subscripts=tuple(in_terms_of(part, values) for part in own.subscripts))
+            replace(own, subscripts=tuple(settled(part, values) for part in own.subscripts))
             for own in statement.required
         ),
         origin=DerivedOrigin("rows that lie end to end, as one", statement.origin),

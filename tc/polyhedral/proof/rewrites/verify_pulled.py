@@ -3,17 +3,19 @@
 A map takes each new instance to the one of the program that it is.  By isl it is a bijection between the iteration
 domains, and instances write the same elements.  The values are the same expressions in terms of the map.  A reduction
 combines its terms in any order, and other instances write elements of their own, so elements get what they get in the
-program.
+program.  Where instances write elements of their own, each may read its own, too.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import islpy as isl
 
+from tc.language.algebra.single_values import settled
 from tc.language.isl.affine import access_relation, affine_function, frame_of, iteration_domain
-from tc.language.program.program import Statement, in_terms_of, reads_in
+from tc.language.program.program import Expression, Statement, in_terms_of, reads_in
 from tc.language.program.specialization import Specialization
 from tc.polyhedral.ir.counterexample import Counterexample, Violation, point_text
 from tc.polyhedral.ir.pulled import PulledStatement
@@ -30,21 +32,35 @@ def find_wrong_pull(
     if same.program != after.program or same.layouts != after.layouts:
         return Counterexample(Violation.CHANGED, f"another statement than {made.name}")
     order_matters = old.blocks or set(made.iterators) != {own.name for own in old.iterators}
-    reads_itself = any(read.tensor == old.target for part in (old.value, *old.subscripts) for read in reads_in(part))
-    if order_matters or reads_itself or not _same_value(old, new, made):
+    same_value = any(_same_value(old, new, made, form) for form in (in_terms_of, settled))
+    if order_matters or _reads_others(old) or not same_value:
         return Counterexample(Violation.CHANGED, f"what the instances of {made.name} compute")
     return _wrong_instances(before, after, old, new, made, context)
 
 
-def _same_value(old: Statement, new: Statement, made: PulledStatement) -> bool:
+def _reads_others(statement: Statement) -> bool:
+    """Whether instances read elements of the target that others may write."""
+    inside = [read for read in reads_in(statement.value) if read.tensor == statement.target]
+    own = statement.reduction is None and all(read.subscripts == statement.subscripts for read in inside)
+    placed = any(read.tensor == statement.target for part in statement.subscripts for read in reads_in(part))
+    return placed or not (own or not inside)
+
+
+def _same_value(
+    old: Statement,
+    new: Statement,
+    made: PulledStatement,
+    counted: Callable[[Expression, Mapping[str, Expression]], Expression],
+) -> bool:
+    """Whether values are the same; ``counted``: an expression in terms of the new iterators."""
     changed = replace(
         old,
         iterators=new.iterators,
         conditions=new.conditions,
         subscripts=new.subscripts,
-        value=in_terms_of(old.value, made.iterators),
+        value=counted(old.value, made.iterators),
         required=tuple(
-            replace(own, subscripts=tuple(in_terms_of(part, made.iterators) for part in own.subscripts))
+            replace(own, subscripts=tuple(counted(part, made.iterators) for part in own.subscripts))
             for own in old.required
         ),
     )

@@ -16,8 +16,8 @@ from tc.base.dots import Dot
 from tc.language.program.program import Call, Cast, Expression, Statement
 from tc.language.program.specialization import Specialization
 from tc.polyhedral.ir.dotted import Dots
+from tc.polyhedral.operands.dot_products import dot_products
 from tc.polyhedral.proof.rewrites.verify_dots import find_wrong_dots
-from tc.polyhedral.schedule.dot_products import dot_products
 from tc.reference.compare import compare
 from tc.targets.target import check_runs, parse_cpu_target, processor
 from tests.polyhedral.support import specialized

@@ -14,8 +14,8 @@ from tc.base.dots import Dot
 from tc.language.program.program import INDEX_TYPE, Binary, Call, Literal, Reduction, Statement
 from tc.language.program.specialization import Specialization
 from tc.polyhedral.ir.dotted import Dots
+from tc.polyhedral.operands.dot_products import dot_products
 from tc.polyhedral.proof.rewrites.verify_dots import find_wrong_dots
-from tc.polyhedral.schedule.dot_products import dot_products
 from tests.polyhedral.support import specialized
 from tests.turns import one_in
 

@@ -13,9 +13,9 @@ import tc
 from tc.language.program.program import INDEX_TYPE, Literal, Statement
 from tc.language.program.specialization import Specialization
 from tc.polyhedral.ir.counterexample import Violation
-from tc.polyhedral.ir.transposed import TransposedOperand
-from tc.polyhedral.proof.rewrites.verify_transposed import find_wrong_transposition
-from tc.polyhedral.schedule.transpose_operands import transpose_operands
+from tc.polyhedral.ir.relaid import CopiedOperand
+from tc.polyhedral.operands.transpose_operands import transpose_operands
+from tc.polyhedral.proof.rewrites.verify_copied_operands import find_wrong_copy
 from tc.reference.compare import compare
 from tests.polyhedral.support import specialized
 
@@ -69,7 +69,7 @@ CASES: Final[dict[str, tuple[str, tuple[tuple[int, ...], ...], tuple[str, ...]]]
 }
 
 
-def made_of(before: Specialization) -> list[tuple[Specialization, TransposedOperand]]:
+def made_of(before: Specialization) -> list[tuple[Specialization, CopiedOperand]]:
     return list(transpose_operands(before))
 
 
@@ -78,7 +78,7 @@ def test_what_is_copied(name: str) -> None:
     text, shapes, expected = CASES[name]
     before = specialized(text, shapes)
     for after, made in made_of(before):
-        assert find_wrong_transposition(before, after, made) is None
+        assert find_wrong_copy(before, after, made) is None
         before = after
     assert tuple(str(made) for _, made in made_of(specialized(text, shapes))) == expected
 
@@ -174,7 +174,7 @@ def test_other_copies_are_refused(name: str) -> None:
     change, violation = MUTANTS[name]
     before = specialized(COMPUTED, ((67, 130), (67, 70)))
     ((after, made),) = made_of(before)
-    found = find_wrong_transposition(before, change(after), made)
+    found = find_wrong_copy(before, change(after), made)
     assert found is not None
     assert found.violation is violation
 
@@ -182,5 +182,7 @@ def test_other_copies_are_refused(name: str) -> None:
 def test_an_order_that_is_none_is_refused() -> None:
     before = specialized(TN, ((67, 130), (67, 70)))
     ((after, made),) = made_of(before)
-    found = find_wrong_transposition(before, after, replace(made, order=(1, 1)))
+    found = find_wrong_copy(before, after, replace(made, order=(1, 1)))
     assert str(found) == "a statement is not what the program says: (1, 1) is no order of the dimensions of A"
+    found = find_wrong_copy(before, after, replace(made, steps=(1, 0)))
+    assert str(found) == "a statement is not what the program says: (1, 0) are no steps along the dimensions of A"
