@@ -80,5 +80,13 @@ DEVICES: Final[Mapping[str, Device]] = MappingProxyType(
 
 # The device that kernels of an architecture are predicted for where none is named.
 USUAL: Final[Mapping[str, str]] = MappingProxyType(
-    {"sm_80": "A100", "sm_86": "RTX A6000", "sm_89": "L4", "sm_90": "H200", "sm_90a": "H200", "sm_100": "B200"}
+    {
+        "sm_80": "A100",
+        "sm_86": "RTX A6000",
+        "sm_89": "L4",
+        "sm_90": "H200",
+        "sm_90a": "H200",
+        "sm_100": "B200",
+        "sm_100a": "B200",
+    }
 )

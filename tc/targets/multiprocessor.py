@@ -76,6 +76,7 @@ MULTIPROCESSORS: Final[Mapping[str, Multiprocessor]] = MappingProxyType(
         "sm_90": _HOPPER,
         "sm_90a": _HOPPER,
         "sm_100": _HOPPER,
+        "sm_100a": _HOPPER,
         "sm_103": _HOPPER,
         "sm_110": replace(_HOPPER, threads=1536, blocks=24),
         "sm_120": _ADA,
