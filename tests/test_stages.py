@@ -57,7 +57,7 @@ def test_a_group_is_awaited_at_a_later_barrier_than_the_one_before(stages: int) 
         return tree, replace(scop, awaits=later)
 
     with (
-        patch("tc.polyhedral.passes.place_barriers", at_the_same),
+        patch("tc.polyhedral.grid_passes.place_barriers", at_the_same),
         pytest.raises(tc.VerificationError, match="what is copied may arrive after it is read"),
     ):
         MM.compile((64, 128), (128, 64), target="emulator", options=staged(stages))

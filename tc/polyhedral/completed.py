@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from tc.polyhedral.grid_passes import COMPLETING_PASSES, LAST_GRID_LOOP_PASSES
 from tc.polyhedral.ir.loops import LoopTree
 from tc.polyhedral.ir.scop import Scop
-from tc.polyhedral.passes import COMPLETING_PASSES, LAST_GRID_LOOP_PASSES, Passes, run_passes
+from tc.polyhedral.passes import Passes, run_passes
 from tc.targets.machine import GpuMachine
 from tc.targets.options import GpuOptions
 

@@ -39,31 +39,26 @@ from tc.polyhedral.gpu.feasibility.infeasible_buffers import infeasible_buffers
 from tc.polyhedral.gpu.feasibility.unused_warp_tiles import unused_warp_tiles
 from tc.polyhedral.gpu.mapping.map_to_grid import refuse_surplus_dimensions
 from tc.polyhedral.gpu.mapping.split_plan import Plan
+from tc.polyhedral.grid_passes import (
+    GRID_LOOP_PASSES,
+    GRID_PASSES,
+    JOINING_ROWS,
+    LAST_GRID_LOOP_PASSES,
+    MAP,
+    PROMOTING_RESULTS,
+    grid_of,
+    joined_limits,
+    launches_steps,
+    tiles_of,
+)
 from tc.polyhedral.ir.copies import count_copies
 from tc.polyhedral.ir.loop_text import loop_text
 from tc.polyhedral.ir.loops import LoopProgram, LoopTree, StatementBody
 from tc.polyhedral.ir.scop import Scop
 from tc.polyhedral.ir.tree import ScheduleTree, tree_text
 from tc.polyhedral.outcome import Facts, settled
-from tc.polyhedral.passes import (
-    GRID_LOOP_PASSES,
-    GRID_PASSES,
-    JOINING_ROWS,
-    LAST_GRID_LOOP_PASSES,
-    LOOP_PASSES,
-    MAP,
-    PASSES,
-    PREFETCH_PASSES,
-    PROMOTING_RESULTS,
-    REGISTER_TILE,
-    grid_of,
-    joined_limits,
-    launches_steps,
-    panels_of,
-    run_passes,
-    streamed_by,
-    tiles_of,
-)
+from tc.polyhedral.passes import run_passes
+from tc.polyhedral.processor_passes import LOOP_PASSES, PASSES, PREFETCH_PASSES, REGISTER_TILE, panels_of, streamed_by
 from tc.polyhedral.proof.demands import demands_of
 from tc.polyhedral.proof.printed.verify_surplus import prove_surplus
 from tc.polyhedral.proof.verify import prove

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from benchmarks.measuring.contender import Contender
 from benchmarks.reporting.compilation import compilation
-from tc.polyhedral.passes import PASSES
+from tc.polyhedral.processor_passes import PASSES
 from tests.benchmarks.reports import report, row
 
 

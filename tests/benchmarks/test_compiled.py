@@ -8,15 +8,8 @@ import pytest
 
 from benchmarks.__main__ import main
 from benchmarks.reporting.compilation import COLUMNS
-from tc.polyhedral.passes import (
-    COMPLETING_PASSES,
-    GRID_LOOP_PASSES,
-    GRID_PASSES,
-    LAST_GRID_LOOP_PASSES,
-    LOOP_PASSES,
-    PASSES,
-    PREFETCH_PASSES,
-)
+from tc.polyhedral.grid_passes import COMPLETING_PASSES, GRID_LOOP_PASSES, GRID_PASSES, LAST_GRID_LOOP_PASSES
+from tc.polyhedral.processor_passes import LOOP_PASSES, PASSES, PREFETCH_PASSES
 
 TILED = '{"schedule": {"tile": [64, 64, 16]}, "block": [16, 8], "stages": 2}'
 

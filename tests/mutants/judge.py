@@ -159,7 +159,7 @@ def mistakes(text: str, definition: str, given: Given, options: tc.GpuOptions) -
         return tree, scop
 
     with (
-        patch("tc.polyhedral.passes.place_barriers", looked_at),
+        patch("tc.polyhedral.grid_passes.place_barriers", looked_at),
         patch("tc.polyhedral.schedules.split_reductions", split),
     ):
         tc.define(text)[definition].compile(*given.inputs.values(), target="emulator", options=options)

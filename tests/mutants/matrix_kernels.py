@@ -171,7 +171,7 @@ def mutants(kernel: str) -> tuple[Mutant, ...]:
         shared[:] = shared_mistakes(scop)
         return changed
 
-    with patch("tc.polyhedral.passes.matrix_instructions", looked_at):
+    with patch("tc.polyhedral.grid_passes.matrix_instructions", looked_at):
         others = mistakes(own.text, "f", own.given, own.options)
     printed = _printed_barriers(own)
     return (
@@ -207,7 +207,7 @@ def _made(changed: Changed) -> Mistake:
 
     @contextmanager
     def made() -> Iterator[None]:
-        with patch("tc.polyhedral.passes.matrix_instructions", wrong):
+        with patch("tc.polyhedral.grid_passes.matrix_instructions", wrong):
             yield
 
     return Mistake(f"{changed.name} (matrix instruction {changed.place.number})", made)

@@ -55,7 +55,7 @@ def _mistake(name: str, buffer: str, access: _Access = lambda own: own, of: _Pro
         promotions = tuple(of(own) if own.buffer.name == buffer else own for own in scop.promotions)
         return tree, replace(scop, statements=statements, promotions=promotions)
 
-    return Mistake(name, lambda: patch("tc.polyhedral.passes.promote_shared", promote))
+    return Mistake(name, lambda: patch("tc.polyhedral.grid_passes.promote_shared", promote))
 
 
 def _with_stride(dimension: int, stride: int) -> _Promotion:

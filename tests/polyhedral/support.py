@@ -20,7 +20,7 @@ from tc.polyhedral.generate.localize import localize_loops
 from tc.polyhedral.ir.loops import LoopTree
 from tc.polyhedral.ir.scop import Scop, build_scop
 from tc.polyhedral.ir.tree import ScheduleTree
-from tc.polyhedral.passes import PASSES, streamed_by
+from tc.polyhedral.processor_passes import PASSES, streamed_by
 from tc.polyhedral.schedule.schedule import schedule_scop
 from tc.polyhedral.separate.separate_tiles import separate_tiles
 from tc.targets.machine import GENERIC_GPU, CpuMachine, Machine, VectorUnit

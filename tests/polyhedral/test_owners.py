@@ -12,10 +12,10 @@ import tc
 from tc.polyhedral.analysis.box import bounding_box, own_space
 from tc.polyhedral.analysis.copies import copy_band
 from tc.polyhedral.gpu.barriers.place_barriers import place_barriers
+from tc.polyhedral.grid_passes import MAP
 from tc.polyhedral.ir.loops import LoopKind
 from tc.polyhedral.ir.scop import Scop
 from tc.polyhedral.ir.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence
-from tc.polyhedral.passes import MAP
 from tc.polyhedral.pipeline import _Run
 from tc.polyhedral.transform.promotion import Access, Footprint, Placement, Promoted, promote_accesses, relation_of
 

@@ -12,6 +12,7 @@ from tc.language.isl.session import isl_context
 from tc.polyhedral.analysis.ranges import Ranges, iterator_range, most_iterations
 from tc.polyhedral.cpu.parallelize import WORTH_SPREADING
 from tc.polyhedral.generate.localize import NotAffineError
+from tc.polyhedral.grid_passes import COMPLETING_PASSES, GRID_LOOP_PASSES, GRID_PASSES, LAST_GRID_LOOP_PASSES
 from tc.polyhedral.ir.loops import (
     Allocation,
     Block,
@@ -26,16 +27,8 @@ from tc.polyhedral.ir.loops import (
 )
 from tc.polyhedral.ir.scop import Scop
 from tc.polyhedral.ir.tree import Band, Sequence
-from tc.polyhedral.passes import (
-    COMPLETING_PASSES,
-    GRID_LOOP_PASSES,
-    GRID_PASSES,
-    LAST_GRID_LOOP_PASSES,
-    LOOP_PASSES,
-    PASSES,
-    PREFETCH_PASSES,
-)
 from tc.polyhedral.pipeline import Prepared, map_program
+from tc.polyhedral.processor_passes import LOOP_PASSES, PASSES, PREFETCH_PASSES
 from tc.polyhedral.schedule.schedule import schedule_scop, untransformed_tree
 from tc.targets.machine import GENERIC_GPU
 from tc.targets.options import CpuOptions, Fusion, GpuOptions, ScheduleOptions

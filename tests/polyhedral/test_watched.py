@@ -44,7 +44,7 @@ def one_short(*arguments: object, **keywords: object) -> Box | None:
     ("mistake", "violation", "seen"),
     [
         (
-            lambda: patch("tc.polyhedral.passes.place_barriers", missed_by_one_thread),
+            lambda: patch("tc.polyhedral.grid_passes.place_barriers", missed_by_one_thread),
             Violation.RACE,
             "mm: threads of a block wait at different barriers; the compiler made a mistake, please report it",
         ),

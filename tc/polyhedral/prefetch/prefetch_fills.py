@@ -15,10 +15,7 @@ from tc.base.frozen import frozen
 from tc.language.program.program import Expression, reads_in
 from tc.language.program.specialization import Layout, Sizes
 from tc.polyhedral.analysis.access_boxes import accesses_in, trips
-from tc.polyhedral.analysis.offsets import LinearForm, index_form
-from tc.polyhedral.analysis.substitute import substituted
 from tc.polyhedral.ir.loops import (
-    LINE_BYTES,
     Allocation,
     Block,
     Buffer,
@@ -33,11 +30,10 @@ from tc.polyhedral.ir.loops import (
     Loop,
     LoopKind,
     LoopTree,
-    Prefetch,
     StatementBody,
     Use,
 )
-from tc.polyhedral.prefetch.rows import place_of
+from tc.polyhedral.prefetch.rows import lines_ahead, place_of
 
 # Smaller tensors may be in a last-level cache.
 _LARGE_BYTES: Final = 1 << 24
@@ -136,7 +132,8 @@ def _in_strips(loop: Loop, rows: Sequence[_Row]) -> Loop:
 def _behind_prefetches(loop: Loop, rows: Sequence[_Row]) -> LoopTree:
     """The loop behind prefetches of as much as it fills."""
     count = min(trips(loop) or _strip(rows), _strip(rows))
-    return Block((*(row.ahead(loop.iterator, loop.lower, count) for row in rows), loop))
+    ahead = (lines_ahead(row.tensor, row.place, loop, count, row.bytes, _AHEAD_BYTES, Use.STORE) for row in rows)
+    return Block((*ahead, loop))
 
 
 def _strip(rows: Sequence[_Row]) -> int:
@@ -151,9 +148,3 @@ class _Row:
     tensor: str
     place: IndexExpression
     bytes: int
-
-    def ahead(self, iterator: str, start: IndexExpression, count: int) -> Prefetch:
-        """The prefetch for what is filled some iterations after the ``count`` ones from ``start`` on."""
-        first = index_form(substituted(self.place, {iterator: start}))
-        offset = first.plus(LinearForm(_AHEAD_BYTES // self.bytes))
-        return Prefetch(self.tensor, offset.expression(), -(-count * self.bytes // LINE_BYTES), Use.STORE)

@@ -14,10 +14,7 @@ from tc.base.frozen import frozen
 from tc.language.program.program import Expression, reads_in
 from tc.language.program.specialization import Layout, Sizes
 from tc.polyhedral.analysis.access_boxes import accesses_in, nest_of, trips
-from tc.polyhedral.analysis.offsets import LinearForm, index_form
-from tc.polyhedral.analysis.substitute import substituted
 from tc.polyhedral.ir.loops import (
-    LINE_BYTES,
     Allocation,
     Block,
     Buffer,
@@ -31,7 +28,7 @@ from tc.polyhedral.ir.loops import (
     StatementBody,
 )
 from tc.polyhedral.prefetch.register_tiles import MOST_LINES, is_large
-from tc.polyhedral.prefetch.rows import place_of
+from tc.polyhedral.prefetch.rows import lines_ahead, place_of
 
 # Measured on Zen 3: with 2 KiB a copy gains a third less, with 16 KiB no more.
 _AHEAD_BYTES: Final = 8 << 10
@@ -91,9 +88,7 @@ class _Walk:
             step = (place.slope(around.iterator) or 0) * around.step
             if count is None or place.slope(lanes.iterator) != 1 or step != count:
                 continue
-            first = index_form(substituted(place.expression(), {lanes.iterator: lanes.lower}))
-            offset = first.plus(LinearForm(_AHEAD_BYTES // size))
-            yield Prefetch(access.tensor, offset.expression(), -(-count * size // LINE_BYTES))
+            yield lines_ahead(access.tensor, place.expression(), lanes, count, size, _AHEAD_BYTES)
 
     def reads(self, body: StatementBody) -> Iterator[tuple[str, tuple[Expression, ...]]]:
         return ((read.tensor, read.subscripts) for read in reads_in(body.value) if read.tensor in self.large)

@@ -9,9 +9,10 @@ from functools import reduce
 
 from tc.language.program.specialization import Layout, Sizes
 from tc.polyhedral.analysis.access_boxes import Access, Side
-from tc.polyhedral.analysis.offsets import LinearForm, subscript_form
+from tc.polyhedral.analysis.offsets import LinearForm, index_form, subscript_form
 from tc.polyhedral.analysis.strides import moved, offset_form
-from tc.polyhedral.ir.loops import LINE_BYTES, Prefetch, Use
+from tc.polyhedral.analysis.substitute import substituted
+from tc.polyhedral.ir.loops import LINE_BYTES, IndexExpression, Loop, Prefetch, Use
 from tc.polyhedral.prefetch.register_tiles import MOST_LINES
 
 
@@ -20,6 +21,18 @@ def place_of(access: Access, layout: Layout, sizes: Sizes) -> LinearForm:
     forms = [subscript_form(subscript, access.arguments) for subscript in access.subscripts]
     known = [form for form in forms if form is not None]
     return offset_form(known, layout, sizes) if len(known) == len(forms) else LinearForm()
+
+
+def lines_ahead(
+    tensor: str, place: IndexExpression, lanes: Loop, count: int, itemsize: int, ahead: int, use: Use = Use.LATER
+) -> Prefetch:
+    """The prefetch for what ``count`` lanes from the first one on access along memory, so many bytes ahead of that.
+
+    ``place``: the offset of what one lane accesses, in elements of ``itemsize`` bytes.
+    """
+    first = index_form(substituted(place, {lanes.iterator: lanes.lower}))
+    offset = first.plus(LinearForm(ahead // itemsize))
+    return Prefetch(tensor, offset.expression(), -(-count * itemsize // LINE_BYTES), use)
 
 
 def rows_of(

@@ -36,8 +36,9 @@ def cuda_architecture(device: int | None = None) -> str:
     """The architecture that kernels for a device are compiled for, None for the current one: ``sm_90``.
 
     Binaries run on every device of the same major number that is not older, but for those of embedded devices, which
-    run nowhere else (CUDA C++ Programming Guide, "Binary Compatibility"), and those of ``sm_90a`` and ``sm_100a``, which
-    are only taken where they are asked for.  DeviceError if there is no such device, or none of its kind is known.
+    run nowhere else (CUDA C++ Programming Guide, "Binary Compatibility"), and those of ``sm_90a`` and ``sm_100a``,
+    which are only taken where they are asked for.  DeviceError if there is no such device, or none of its kind is
+    known.
     """
     number = device_number(device)
     found = cuda_driver().devices()[number]

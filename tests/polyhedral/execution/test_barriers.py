@@ -90,7 +90,7 @@ def test_the_instances_of_barriers_are_said_in_as_few_conditions_as_possible() -
         raise PlacedError
 
     options = tc.GpuOptions(tc.ScheduleOptions(tile=(4, 4, 3)), block=(2, 4), stages=3, register_accumulators=0)
-    with patch("tc.polyhedral.passes.place_barriers", looked_at), pytest.raises(PlacedError):
+    with patch("tc.polyhedral.grid_passes.place_barriers", looked_at), pytest.raises(PlacedError):
         tc.define(case.text).single().compile(*inputs.values(), target="emulator", options=options)
     assert found
     assert all(barrier.n_basic_set() == 1 for barrier in found)

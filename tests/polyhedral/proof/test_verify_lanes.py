@@ -82,7 +82,7 @@ def by_loops(change: Change) -> AbstractContextManager[object]:
     def separate(root: LoopTree) -> LoopTree:
         return changed(separate_counts(root), change)
 
-    return patch("tc.polyhedral.passes.separate_counts", separate)
+    return patch("tc.polyhedral.grid_passes.separate_counts", separate)
 
 
 def judged(text: str, shape: tuple[int, ...], options: tc.GpuOptions, mistake: AbstractContextManager[object]) -> str:
@@ -125,7 +125,7 @@ def test_other_loops_are_no_exchanges() -> None:
     def mislabelled(root: LoopTree) -> LoopTree:
         return relabelled(separate_counts(root))
 
-    mistake = patch("tc.polyhedral.passes.separate_counts", mislabelled)
+    mistake = patch("tc.polyhedral.grid_passes.separate_counts", mislabelled)
     said = judged(text, (5, 70), tc.GpuOptions(shared_memory=0), mistake)
     assert "may miss an exchange" in said
 

@@ -57,7 +57,7 @@ def changed(tree: LoopTree, change: Change) -> LoopTree:
 
 def source(options: GpuOptions, target: str = "emulator", change: Change = lambda tree: tree) -> str:
     """What is printed of a product of matrices, once its loops with changed leaves are proven."""
-    with patch("tc.polyhedral.passes.separate_counts", lambda root: changed(separate_counts(root), change)):
+    with patch("tc.polyhedral.grid_passes.separate_counts", lambda root: changed(separate_counts(root), change)):
         return translate(specialized(MATMUL, ((5, 6), (6, 7))), options, parse_target(target)).source.text
 
 

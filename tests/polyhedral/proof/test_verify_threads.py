@@ -153,7 +153,7 @@ def test_threads_that_meet_different_barriers_are_apart() -> None:
     def separate(root: LoopTree) -> LoopTree:
         return at_two_places(separate_counts(root))
 
-    with patch("tc.polyhedral.passes.separate_counts", separate):
+    with patch("tc.polyhedral.grid_passes.separate_counts", separate):
         assert "some thread of a block may miss a barrier: barrier0" in refusal(OPTIONS["partial results"])
 
 
@@ -174,8 +174,8 @@ def test_loops_over_threads_that_follow_each_other_need_a_barrier_between_them()
         return in_turns(separate_counts(root))
 
     with (
-        patch("tc.polyhedral.passes.separate_counts", separate),
-        patch("tc.polyhedral.passes.place_barriers", dropping("barrier0")),
+        patch("tc.polyhedral.grid_passes.separate_counts", separate),
+        patch("tc.polyhedral.grid_passes.place_barriers", dropping("barrier0")),
     ):
         assert "no barrier orders two conflicting instances" in refusal(OPTIONS["partial results"])
 

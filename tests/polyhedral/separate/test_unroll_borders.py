@@ -117,7 +117,7 @@ def test_other_rows_are_refused(change: Callable[[Loop], LoopTree]) -> None:
     def mistaken(tree: LoopTree, ranges: Ranges) -> LoopTree:
         return changed(separating.unroll_borders(tree, ranges), change)
 
-    with patch("tc.polyhedral.passes.unroll_borders", mistaken), pytest.raises(VerificationError):
+    with patch("tc.polyhedral.processor_passes.unroll_borders", mistaken), pytest.raises(VerificationError):
         map_program(specialized(text, shapes), options, MACHINE)
 
 

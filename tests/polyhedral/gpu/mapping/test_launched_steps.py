@@ -156,7 +156,7 @@ def test_steps_that_run_otherwise_are_refused(
         mapped = map_to_grid(tree, *arguments, **keywords)
         return replace(mapped, root=_changed(mapped.root, kind))
 
-    monkeypatch.setattr("tc.polyhedral.passes.map_to_grid", mistaken)
+    monkeypatch.setattr("tc.polyhedral.grid_passes.map_to_grid", mistaken)
     text, shapes = STEPS[name]
     with pytest.raises(VerificationError, match=message):
         map_program(specialized(text, shapes), tc.GpuOptions(), GENERIC_GPU)

@@ -107,7 +107,7 @@ def test_a_copy_of_another_element_is_refused(mistake: Callable[[ScopStatement],
         statements = (mistake(s) if s.name == "S0_read3" else s for s in scop.statements)
         return tree, replace(scop, statements=tuple(statements))
 
-    with patch("tc.polyhedral.passes.promote_operands", promote), pytest.raises(tc.VerificationError):
+    with patch("tc.polyhedral.grid_passes.promote_operands", promote), pytest.raises(tc.VerificationError):
         source(TILES)
 
 
@@ -158,7 +158,7 @@ def test_copies_say_once_which_of_them_there_are() -> None:
         return tree, scop
 
     tiles = tc.GpuOptions(tc.ScheduleOptions(tile=(9, 18, 4)), block=(16, 3), register_operands=16, stages=2)
-    with patch("tc.polyhedral.passes.promote_operands", watched):
+    with patch("tc.polyhedral.grid_passes.promote_operands", watched):
         source(tiles, TMM, (100, 32), (26, 32))
     # One more: which slot it is.
     assert most

@@ -65,7 +65,7 @@ def mistake(name: str, change: Change, *, fenced: bool = True) -> Mistake:
             found = matrix_instructions(*arguments, **more)  # type: ignore[arg-type]
             return changed(found, change, fenced=fenced)
 
-        with patch("tc.polyhedral.passes.matrix_instructions", wrong):
+        with patch("tc.polyhedral.grid_passes.matrix_instructions", wrong):
             yield
 
     return Mistake(name, made)

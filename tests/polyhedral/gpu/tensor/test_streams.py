@@ -114,7 +114,7 @@ def mistake(name: str, change: Change) -> Mistake:
 
     @contextmanager
     def made() -> Iterator[None]:
-        with patch("tc.polyhedral.passes.stream_tiles", lambda *given: changed(stream_tiles(*given))):
+        with patch("tc.polyhedral.grid_passes.stream_tiles", lambda *given: changed(stream_tiles(*given))):
             yield
 
     return Mistake(name, made)
