@@ -74,3 +74,17 @@ def test_comprehensions_with_numbers_are_called_apart() -> None:
     assert refused(lambda x: operator(x, 2.0) + 1, random(3)) == {
         f"tests.{name}.default": "takes numbers beside tensors"
     }
+
+
+def test_a_graph_differentiates_itself() -> None:
+    layer, x = torch.nn.GRU(2, 3), random(3, 2, 2)
+
+    def slope(x: torch.Tensor) -> torch.Tensor:
+        return torch.func.grad(lambda own: layer(own)[0].sin().sum())(x)
+
+    def forward(x: torch.Tensor) -> Any:
+        return torch.func.jvp(lambda own: layer(own)[0], (x,), (x,))[1]
+
+    with torch.no_grad():
+        agrees(slope, x)
+        agrees(forward, x)

@@ -81,6 +81,38 @@ TC_VECTOR(float64, double, 8)
 TC_MASKED(float64, double, 8, unsigned char, __builtin_ia32_loadupd512_mask, __builtin_ia32_storeupd512_mask)
 #endif
 
+//= tc_load_second_float* tc_load_second_part_float* < tc_float32x* tc_load_part_float*
+// Every second element; what lies behind the last one of these is not read.
+#ifdef __clang__
+#define TC_SHUFFLE(a, b, places, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define TC_SHUFFLE(a, b, places, ...) __builtin_shuffle(a, b, (places){__VA_ARGS__})
+#endif
+#define TC_SECONDS(name, type, integer, count, ...)                                                                   \
+  typedef integer tc_places_##name##x##count __attribute__((vector_size(count * sizeof(integer))));                   \
+  static inline tc_##name##x##count tc_load_second_##name##x##count(const type *p) {                                  \
+    const tc_##name##x##count first = tc_load_##name##x##count(p), last = tc_load_##name##x##count(p + count - 1);    \
+    return TC_SHUFFLE(first, last, tc_places_##name##x##count, __VA_ARGS__);                                          \
+  }                                                                                                                   \
+  static inline tc_##name##x##count tc_load_second_part_##name##x##count(const type *p, int n) {                      \
+    const int behind = 2 * n - count;                                                                                 \
+    const tc_##name##x##count first = tc_load_part_##name##x##count(p, behind > 0 ? count : 2 * n - 1);               \
+    tc_##name##x##count last = {0};                                                                                   \
+    if (behind > 0) last = tc_load_part_##name##x##count(p + count - 1, behind);                                      \
+    return TC_SHUFFLE(first, last, tc_places_##name##x##count, __VA_ARGS__);                                          \
+  }
+TC_SECONDS(float32, float, int32_t, 2, 0, 3)
+TC_SECONDS(float32, float, int32_t, 4, 0, 2, 5, 7)
+TC_SECONDS(float64, double, int64_t, 2, 0, 3)
+#ifdef __AVX__
+TC_SECONDS(float32, float, int32_t, 8, 0, 2, 4, 6, 9, 11, 13, 15)
+TC_SECONDS(float64, double, int64_t, 4, 0, 2, 5, 7)
+#endif
+#ifdef __AVX512F__
+TC_SECONDS(float32, float, int32_t, 16, 0, 2, 4, 6, 8, 10, 12, 14, 17, 19, 21, 23, 25, 27, 29, 31)
+TC_SECONDS(float64, double, int64_t, 8, 0, 2, 4, 6, 9, 11, 13, 15)
+#endif
+
 //= tc_int32x* tc_load_int32x* tc_store_int32x* tc_load_part_int32x* tc_store_part_int32x* tc_splat_int32x* < tc_float32x*
 // Vectors of words: tc_int32x16 and narrower ones, with tc_load_int32x16, tc_store_int32x16, tc_load_part_int32x16,
 // tc_store_part_int32x16 and tc_splat_int32x16.

@@ -76,7 +76,9 @@ class Tile:
 
     def declarations(self) -> Printed:
         """Those of the variables that were asked for."""
-        return together(line("{} {};", self._type(v), listed(self._variables(v))) for v in self.vectors)
+        asked = {number for _, number in self._asked}
+        vectors = (own for own in self.vectors if own.number in asked)
+        return together(line("{} {};", self._type(v), listed(self._variables(v))) for v in vectors)
 
     def _variables(self, vector: Vector) -> Iterator[Fragment]:
         return (self._variable(row, vector) for row, number in sorted(self._asked) if number == vector.number)
@@ -122,6 +124,10 @@ class Tile:
         """
         name = self._function("load", vector, type, full=whole)
         return call(name, prefix("&", place), *(() if whole else _count(vector)))
+
+    def load_second(self, place: Fragment, vector: Vector) -> Fragment:
+        """A vector of every second element in memory, of the tile's type, and nothing behind the last one."""
+        return call(self._function("load_second", vector, self.type), prefix("&", place), *_count(vector))
 
     def load_between(self, place: Fragment, first: Fragment, last: Fragment, vector: Vector) -> Fragment:
         """Some lanes of a vector from memory; the others are 0, and what they stand for is not read."""

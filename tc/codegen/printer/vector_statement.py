@@ -305,11 +305,16 @@ class VectorStatement:
 
     def _loaded(self, read: Read, vector: Vector, type: ScalarType) -> Fragment:
         layout = self._context.layouts[read.tensor]
-        if self._stride(read.subscripts, layout) != 1:
+        step = self._stride(read.subscripts, layout)
+        if step not in (1, 2):
             raise NotVectorsError("a load across memory")
         if layout.size == 0:
             raise NotVectorsError("nothing to load")
         place = self._context.expressions.source(read, self._site(vector))
+        if step == 2:
+            if self._inside is not None or type is not self._tile.type or not type.is_floating:
+                raise NotVectorsError("every second element of another type, or of some lanes")
+            return self._tile.load_second(place, vector)
         if self._inside is None:
             return self._tile.load(place, vector, type, whole=self._is_padded(read, vector))
         if type is not self._tile.type:
