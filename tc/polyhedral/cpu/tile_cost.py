@@ -49,7 +49,12 @@ _UNALIGNED_FEW: Final = 1.15
 _ACROSS_FEW: Final = 1.12
 _TWO_LOOPS_FEW: Final = 1.1
 _STRANGE_FEW: Final = 0.8
-_PACK_FEW: Final = 4.0
+_PACK_FEW: Final = 6.0
+# With so few, sums wait for the ones before where a tile has less than this many vectors of them, and tiles with fewer
+# rows take this part of the time of others, and their share of the rest.
+_CHAINS_FEW: Final = 12
+_CHAIN_FEW: Final = 0.5
+_FEWER_ROWS_FEW: Final = 0.85
 _PAGE: Final = 4096  # bytes: so far
 _HALF_LINE: Final = LINE_BYTES // 2
 _PACK: Final = 1.0  # one element copied into another order
@@ -183,7 +188,7 @@ class TileCosts:
         step = self._step(lane, sizes, reads) * (_IN_PIECES if panels else 1.0) * self._shape(lane, sizes)
         fewer = _FEWER_SHARED if self.shared or panels else _FEWER_ROWS
         tiles = math.prod(
-            _tiles(self.extents[name], sizes.get(name, 1), _FEWER_LANES if name == lane else fewer)
+            self._tiles(self.extents[name], sizes.get(name, 1), _FEWER_LANES if name == lane else fewer)
             for name in self.independent
         )
         outside = math.prod(
@@ -251,6 +256,8 @@ class TileCosts:
             streamed = _STREAMED if self.steps * sizes[lane] * self.itemsize > 2 * FIRST_CACHE else 0.0
             fetched = streamed + self._fetched(lane, sizes)
         waiting = pressed + fetched + sum(read.cycles for read in reads)
+        if self._few_registers:
+            waiting += _CHAIN_FEW * max(0, _CHAINS_FEW - rows * len(vectors))
         waiting += _REFETCHED * self._refetched(lane, sizes)
         together = (self.conditions.together[name] for name in self.copied_rows(lane, sizes))
         loops = not any(self.reduced[-1] in own for own in together)
@@ -411,6 +418,15 @@ class TileCosts:
                     break
         return count
 
+    def _tiles(self, extent: int, size: int, beyond: float) -> float:
+        """How many full tiles take as long; ``beyond``: of a partial one, beyond its share."""
+        full, rest = divmod(extent, size)
+        if self._few_registers and beyond == _FEWER_ROWS:
+            partial = _FEWER_ROWS_FEW + (1 - _FEWER_ROWS_FEW) * rest / size
+        else:
+            partial = rest / size + beyond
+        return full + (partial if rest else 0.0)
+
     def _spare(self, sizes: Mapping[str, int], lane: str) -> int:
         """Registers beside those of results and of what lanes read."""
         keeps = not self._few_registers and (self._slides(sizes, lane) or self.copied_rows(lane, sizes))
@@ -428,12 +444,6 @@ class TileCosts:
 
     def _aligned(self, steps: Mapping[str, int | None], lane: str) -> bool:
         return all(step is not None and step % self.width == 0 for name, step in steps.items() if name != lane)
-
-
-def _tiles(extent: int, size: int, beyond: float) -> float:
-    """How many full tiles take as long; ``beyond``: of a partial one."""
-    full, rest = divmod(extent, size)
-    return full + (rest / size + beyond if rest else 0.0)
 
 
 def _are_far(strides: Iterable[int]) -> bool:
