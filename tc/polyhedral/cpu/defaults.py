@@ -202,8 +202,9 @@ class _Rule:
             size = max(1, registers.get(iterator_of(member.function, body), 0))
             if self.is_column(member):
                 piece = max(1, (LONGEST_PIECE if long else STREAMED) // size)
-                # One piece of all columns would only part what else is done with the sums from them.
-                sizes.append(piece if piece < extent_of(member.function, isl.UnionSet.from_set(domain)) else 0)
+                # One piece of all short columns would only part what else is done with the sums from them.
+                parts = long or piece < extent_of(member.function, isl.UnionSet.from_set(domain))
+                sizes.append(piece if parts else 0)
             else:
                 sizes.append(ROWS_AT_ONCE * (long and bool(carried) and member is carried[-1]))
         return tuple(sizes)
