@@ -79,7 +79,7 @@ def test_comprehensions_with_numbers_are_called_apart() -> None:
 def test_a_graph_differentiates_itself() -> None:
     layer, x = torch.nn.GRU(2, 3), random(3, 2, 2)
 
-    def slope(x: torch.Tensor) -> torch.Tensor:
+    def slope(x: torch.Tensor) -> Any:
         return torch.func.grad(lambda own: layer(own)[0].sin().sum())(x)
 
     def forward(x: torch.Tensor) -> Any:
