@@ -52,7 +52,8 @@ def _sections(compilation: Compilation, stages: tuple[Stage, ...], decision: str
     yield "definition, with sizes and ranges", program_text(compilation.specialization.program).rstrip()
     yield "target", _target(compilation.target, compilation.asked)
     yield "decisions", _decisions(compilation.decisions)
-    layouts = [(buffer.name, buffer.layout) for buffer in compilation.buffers]
+    own = compilation.specialization.layouts
+    layouts = [(buffer.name, own.get(buffer.name, buffer.layout)) for buffer in compilation.buffers]
     yield "buffers", "\n".join(_buffers(compilation.specialization, layouts))
     yield "statements", _stage(stages, "scop")
     yield "sampled operands", _stage(stages, "sampled operands")

@@ -138,7 +138,8 @@ class TileCosts:
     @property
     def reads_once(self) -> bool:
         """Whether each element of some operand is read in one instance: no cache holds it for another one."""
-        return any(all(steps.values()) for steps in self.read_strides)
+        moving = [name for name, extent in self.extents.items() if extent > 1]
+        return any(all(steps[name] for name in moving) for steps in self.read_strides)
 
     def lanes_fit(self) -> bool:
         """Whether there is something that vectors could lie along."""

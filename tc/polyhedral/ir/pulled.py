@@ -1,4 +1,4 @@
-"""``PulledStatement``: a reduction whose instances are counted by the elements that they add to, for its proof."""
+"""``PulledStatement``: a statement whose instances are counted in another way, for the proof that they are the same."""
 
 from __future__ import annotations
 
@@ -31,4 +31,4 @@ def _text(value: Expression) -> str:
     parts = [(term.name, own) for term, own in form.factors.items() if isinstance(term, IteratorReference)]
     terms = [f"{'-' if own < 0 else '+'} {'' if abs(own) == 1 else f'{abs(own)}*'}{name}" for name, own in parts]
     terms += [f"{'-' if form.constant < 0 else '+'} {abs(form.constant)}"] if form.constant else []
-    return " ".join(terms).removeprefix("+ ")
+    return " ".join(terms).removeprefix("+ ") or "0"

@@ -48,12 +48,15 @@ def _found(tensor: str, specialization: Specialization) -> CollapsedTensor | Non
     if accesses is None or layout.extents or layout.packed:
         return None
     used, filled = accesses
+    # Checks of what data choose name the dimension.
+    if any(any(reads_in(subscript)) for own in (*used, *filled) for subscript in own):
+        return None
     for far, near in permutations(range(len(layout.shape)), 2):
         length = layout.shape[near]
         if layout.strides[far] != length * layout.strides[near]:
             continue
         rest = [own for own in filled if _counted_together(own, far, near, length) is None]
-        if any(any(reads_in(own[n])) for own in rest for n in (far, near)) or len(rest) == len(used) + len(filled):
+        if len(rest) == len(used) + len(filled):
             continue
         if all(_counted_together(own, far, near, length) is not None for own in used):
             return CollapsedTensor(tensor, far, near)

@@ -57,12 +57,14 @@ def _steps(statement: Statement, read: Read, specialization: Specialization) -> 
         return None
     single = single_values(statement)
     steps = tuple(_step(settled(subscript, single)) for subscript in read.subscripts)
+    if any(any(reads_in(subscript)) for subscript in read.subscripts):
+        return None
     skips = any(step > 1 and stride == 1 for step, stride in zip(steps, layout.strides, strict=True))
     if not skips or not reads_alike(statement, read):
         return None
     lengths = {own.name: length_of(own) or 0 for own in statement.iterators}
-    inside = iterators_in(read.subscripts)
-    uses = math.prod(length for name, length in lengths.items() if name not in inside)
+    copied = CopiedOperand(read.tensor, "", tuple(range(len(steps))), steps, ()).shape(layout.shape)
+    uses = math.prod(lengths.values()) // max(1, math.prod(copied))
     written = iterators_in(statement.subscripts)
     terms = math.prod(length for name, length in lengths.items() if name not in written)
     return steps if uses >= _LEAST_USES and terms >= _LEAST_STEPS else None

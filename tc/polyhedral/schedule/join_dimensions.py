@@ -91,8 +91,8 @@ def _pair(statement: Statement, specialization: Specialization) -> _Pair | None:
     reads = tuple(reads_in(statement.value))
     if statement.reduction is not None and any(read.tensor == statement.target for read in reads):
         return None
-    single = single_values(statement)
     bounds = iterators_in(end for own in statement.iterators for end in (own.begin, own.end))
+    single = {name: value for name, value in single_values(statement).items() if name not in bounds}
     free = [
         own
         for own in statement.iterators

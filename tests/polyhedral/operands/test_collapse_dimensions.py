@@ -110,6 +110,35 @@ def test_results_are_those_of_the_oracle(name: str) -> None:
     assert ("== collapsed dimensions ==" in str(f.explain(*arrays, target="cpu"))) == bool(expected)
 
 
+GATHERS: Final[dict[str, str]] = {
+    "of an image": "def f(float(M,C,W) X, int32(B) I, float(F,C) K) -> (Y) { Y(m,f,w) +=! X(I(m),c,2*w) * K(f,c) }",
+    "of channels": "def f(float(C,H,W) X, int32(B) I, float(F,B) K) -> (Y) { Y(f,h,w) +=! X(I(m),h,w) * K(f,m) }",
+}
+
+
+@pytest.mark.parametrize("name", GATHERS)
+def test_what_data_choose_keeps_its_dimensions(name: str) -> None:
+    """Errors name the dimension that an index is out of."""
+    f = tc.define(GATHERS[name]).single()
+    x = np.ones((4, 9, 16), np.float32)
+    index = np.array([1, 3, 4], np.int32)
+    weights = np.ones((17, 9 if name == "of an image" else 3), np.float32)
+    with pytest.raises(tc.ArgumentError, match="dimension 0 of X"):
+        f(x, index, weights)
+
+
+BOUNDS: Final = """
+def f(float(N,C,H,W) X, float(F,C) K) -> (Y) {
+    Y(n,f,h,w) +=! X(n,c,h+i,w) * K(f,c) where i in 0:1, c in i:5, h in 0:7
+}"""
+
+
+def test_an_iterator_of_one_value_may_bound_others() -> None:
+    f, rng = tc.define(BOUNDS).single(), np.random.default_rng(0)
+    x, k = (rng.standard_normal(shape).astype(np.float32) for shape in ((2, 5, 7, 9), (11, 5)))
+    assert compare(f.oracle(x, k)["Y"], np.asarray(f(x, k))).ok
+
+
 def test_explicit_tiles_are_those_of_the_loops_of_the_program() -> None:
     f = tc.define(PRODUCT).single()
     said = str(f.explain(*CASES["a product"][1], options=tc.CpuOptions(register_tile=(2, 2, 8))))
@@ -141,6 +170,7 @@ MUTANTS: Final[dict[str, Callable[[Specialization], Specialization]]] = {
     "another element": lambda s: _statements(
         s, lambda own: replace(own, subscripts=(IteratorReference("f"), *own.subscripts[1:]))
     ),
+    "sizes that are open": lambda s: _layout(s, "X", packed=True),
     "another declaration": lambda s: replace(
         s,
         program=replace(
@@ -164,5 +194,5 @@ def test_other_programs_are_refused(name: str) -> None:
 def test_other_dimensions_are_refused() -> None:
     before = _before(PRODUCT, ((2, 5, 7, 9), (11, 5)))
     after, made = made_of(before)[0]
-    for far, near in ((1, 2), (3, 2), (0, 3), (2, 2)):
+    for far, near in ((1, 2), (3, 2), (0, 3), (2, 2), (2, -1), (-2, 3), (2, 4)):
         assert find_wrong_collapse(before, after, replace(made, far=far, near=near)) is not None

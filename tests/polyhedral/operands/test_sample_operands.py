@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tc
+from tc.base.types import ScalarType
 from tc.grammar.syntax import BinaryOperator
 from tc.language.program.program import INDEX_TYPE, Binary, Literal, Read, Statement
 from tc.language.program.specialization import Specialization
@@ -34,6 +35,7 @@ def f(float(C,W) X, float(F,C) K, float(F,C) L) -> (Y, Z) {
     Z(f,w) +=! X(c,2*w) * L(f,c)
 }"""
 ODD: Final = "def f(float(C,W) X, float(F,C) K) -> (Y) { Y(f,w) +=! X(c,2*w+1) * K(f,c) where w in 0:W/2 }"
+PART: Final = "def f(float(C,W) X, float(F,C) K) -> (Y) { Y(f,w) +=! X(c,2*w) * K(f,c) where w in 0:4 }"
 # Texts, shapes, and what is copied.
 CASES: Final[dict[str, tuple[str, Shapes, tuple[str, ...]]]] = {
     "a window of one element": (
@@ -53,6 +55,7 @@ CASES: Final[dict[str, tuple[str, Shapes, tuple[str, ...]]]] = {
     "few filters": (PLAIN, ((2, 11, 9, 13), (15, 11)), ()),
     "few channels": (PLAIN, ((2, 7, 9, 13), (17, 7)), ()),
     "elements between": (ODD, ((11, 20), (17, 11)), ()),
+    "a part of the rows": (PART, ((64, 1000), (17, 64)), ()),
 }
 
 
@@ -111,6 +114,15 @@ def _shorter(copy: Statement) -> Statement:
     return replace(copy, iterators=(*others, replace(last, end=Literal(6, INDEX_TYPE))))
 
 
+def _of_doubles(product: Statement) -> Statement:
+    match product.value:
+        case Binary(operator, Read() as left, right, type):
+            other = replace(left, type=ScalarType.FLOAT64)
+            return replace(product, value=Binary(operator, other, right, type))
+        case _:
+            raise AssertionError(product)
+
+
 def _exchanged(product: Statement) -> Statement:
     """Rows and columns of the copy."""
     match product.value:
@@ -126,6 +138,7 @@ MUTANTS: Final[dict[str, tuple[Callable[[list[Statement]], list[Statement]], Vio
     "elements between": (lambda own: [_later(own[0]), own[1]], Violation.NOT_LOADED),
     "too late": (lambda own: own[::-1], Violation.NOT_LOADED),
     "other elements": (lambda own: [own[0], _exchanged(own[1])], Violation.CHANGED),
+    "another type": (lambda own: [own[0], _of_doubles(own[1])], Violation.CHANGED),
     "sums that go on": (lambda own: [own[0], replace(own[1], initialize=False)], Violation.CHANGED),
 }
 

@@ -138,6 +138,17 @@ def _of_floats(own: Statement) -> Statement:
     return replace(own, value=replace(own.value, function="pair_word"))
 
 
+@pytest.mark.parametrize("dot", [Dot.BYTES, Dot.SHORTS])
+def test_a_part_of_the_steps_is_refused(dot: Dot) -> None:
+    """Words of all steps, of a sum over some: the last word has a step that the sum does not have."""
+    text = product("uint8", "int8")
+    before = specialized(text, ((17, 36), (36, 21)))
+    ((after, made),) = dot_products(before, (dot,))
+    shorter = specialized(text.replace(" }", " where k in 0:35 }"), ((17, 36), (36, 21)))
+    said = str(find_wrong_dots(shorter, after, made))
+    assert said.startswith("a statement is not what the program says: S0 does not run over all steps of ")
+
+
 MUTANTS: Final[dict[str, tuple[str, Callable[[Statement], Statement]]]] = {
     "integers in another order": ("A_words", _exchanged),
     "a word less": ("A_words", _shorter),

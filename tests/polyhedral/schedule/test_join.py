@@ -13,7 +13,7 @@ import pytest
 
 import tc
 from tc.language.isl.session import isl_context
-from tc.language.program.program import INDEX_TYPE, Literal, Reduction, Statement
+from tc.language.program.program import INDEX_TYPE, IteratorReference, Literal, Reduction, Statement
 from tc.language.program.specialization import Specialization
 from tc.polyhedral.gpu.mapping.join_reread_rows import join_reread_rows
 from tc.polyhedral.ir.pulled import PulledStatement
@@ -223,3 +223,17 @@ def test_options_that_name_loops_name_those_of_the_program(options: tc.CpuOption
     (expected,) = f.oracle(x).values()
     assert compare(expected, np.asarray(f(x, options=options))).ok
     assert "pull forms" not in str(f.explain(x, options=options)).split("== schedule ==")[0]
+
+
+def test_other_elements_to_begin_with_are_refused() -> None:
+    """Row 0 has no terms, and is 0 all the same."""
+    before = specialized("def f(float(N,K) x) -> (y) { y(i) +=! x(i,k) where k in 0:i }", ((5, 6),))
+    (own,) = before.program.statements
+    first, *others = own.iterators
+    later = replace(own, iterators=(replace(first, begin=Literal(1, INDEX_TYPE)), *others))
+    after = replace(before, program=replace(before.program, statements=(later,)))
+    every = PulledStatement(own.name, {iterator.name: IteratorReference(iterator.name) for iterator in own.iterators})
+    with isl_context() as context:
+        assert find_wrong_pull(before, before, every, context) is None
+        found = find_wrong_pull(before, after, every, context)
+        assert str(found) == "a statement is not what the program says: the elements that S0 begins with"

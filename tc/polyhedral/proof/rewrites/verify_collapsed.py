@@ -7,6 +7,7 @@ dimension, which is ``r`` where ``h`` and ``w`` are quotient and remainder of ``
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TypeVar
 
 from tc.grammar.syntax import BinaryOperator
 from tc.language.program.program import (
@@ -23,55 +24,54 @@ from tc.language.program.specialization import Layout, Specialization
 from tc.polyhedral.ir.counterexample import Counterexample, Violation
 from tc.polyhedral.ir.relaid import CollapsedTensor
 
+Item = TypeVar("Item")
+
 
 def find_wrong_collapse(before: Specialization, after: Specialization, made: CollapsedTensor) -> Counterexample | None:
     """The first difference, or None."""
     whole, held = before.layouts[made.tensor], after.layouts[made.tensor]
+    if not all(0 <= own < len(whole.shape) for own in (made.far, made.near)) or made.far == made.near:
+        return Counterexample(Violation.CHANGED, f"{made.tensor} has no dimensions {made.far} and {made.near}")
     if any(made.tensor in pair for pair in before.signature.aliases) or whole.extents or whole.packed:
         return Counterexample(Violation.CHANGED, f"{made.tensor} has open sizes, or shares its memory")
-    if _opened(held, whole, made) != whole:
+    if whole.strides[made.far] != whole.shape[made.near] * whole.strides[made.near] or held != _one_layout(whole, made):
         return Counterexample(Violation.OUT_OF_BOUNDS, f"the rows of {made.tensor} do not lie end to end")
     if {**after.layouts, made.tensor: whole} != before.layouts:
         return Counterexample(Violation.CHANGED, "the elements of another tensor")
     if tuple(_with_one(own, whole, made) for own in before.program.statements) != after.program.statements:
         return Counterexample(Violation.CHANGED, f"other statements than with dimensions of {made.tensor} as one")
-    own = after.program.tensor(made.tensor)
-    known = replace(own, shape=before.program.tensor(made.tensor).shape)
-    tensors = tuple(known if other is own else other for other in after.program.tensors)
-    rest = replace(after.program, tensors=tensors, statements=before.program.statements)
+    own = before.program.tensor(made.tensor)
     count = Literal(whole.shape[made.far] * whole.shape[made.near], INDEX_TYPE)
-    if rest != before.program or own.shape[_place(made)] != count:
+    one = replace(own, shape=_without(own.shape, count, made))
+    tensors = tuple(one if other is own else other for other in before.program.tensors)
+    if after.program != replace(before.program, tensors=tensors, statements=after.program.statements):
         return Counterexample(Violation.CHANGED, f"other tensors than with dimensions of {made.tensor} as one")
     return None
 
 
-def _place(made: CollapsedTensor) -> int:
-    """The dimension that stands for both."""
-    return made.near - (made.far < made.near)
+def _without(items: tuple[Item, ...], one: Item, made: CollapsedTensor) -> tuple[Item, ...]:
+    return tuple(one if n == made.near else own for n, own in enumerate(items) if n != made.far)
 
 
-def _opened(held: Layout, whole: Layout, made: CollapsedTensor) -> Layout | None:
-    """The layout with two dimensions in the place of one; None where it does not hold whole rows."""
-    place, rows, length = _place(made), whole.shape[made.far], whole.shape[made.near]
-    if len(held.shape) + 1 != len(whole.shape) or held.shape[place] != rows * length or made.far == made.near:
-        return None
-    step = held.strides[place]
-    shape, strides = list(held.shape), list(held.strides)
-    shape[place], strides[place] = length, step
-    shape.insert(made.far, rows)
-    strides.insert(made.far, length * step)
-    return Layout(held.type, tuple(shape), tuple(strides))
+def _one_layout(whole: Layout, made: CollapsedTensor) -> Layout:
+    """That of the tensor with one dimension in the place of two."""
+    count = whole.shape[made.far] * whole.shape[made.near]
+    strides = _without(whole.strides, whole.strides[made.near], made)
+    return Layout(whole.type, _without(whole.shape, count, made), strides)
 
 
 def _with_one(statement: Statement, whole: Layout, made: CollapsedTensor) -> Statement | None:
-    """The statement of the program with one subscript in the place of two; None where data choose an element."""
+    """The statement of the program with one subscript in the place of two.
+
+    None where data choose an element, or something else names its dimensions.
+    """
     rows = whole.shape[made.near]
     data = False
 
     def one(subscripts: tuple[Expression, ...]) -> tuple[Expression, ...]:
         nonlocal data
         row, place = subscripts[made.far], subscripts[made.near]
-        data = data or any(any(reads_in(part)) for part in (row, place))
+        data = data or any(any(reads_in(part)) for part in subscripts)
         match row, place:
             case (
                 Binary(BinaryOperator.DIVIDE, count, Literal(divisor)),
@@ -81,7 +81,7 @@ def _with_one(statement: Statement, whole: Layout, made: CollapsedTensor) -> Sta
             case _:
                 before = Binary(BinaryOperator.MULTIPLY, Literal(rows, INDEX_TYPE), row, INDEX_TYPE)
                 found = Binary(BinaryOperator.ADD, before, place, INDEX_TYPE)
-        return tuple(found if n == made.near else own for n, own in enumerate(subscripts) if n != made.far)
+        return _without(subscripts, found, made)
 
     def change(expression: Expression) -> Expression:
         found = rebuild(expression, change)
@@ -98,4 +98,5 @@ def _with_one(statement: Statement, whole: Layout, made: CollapsedTensor) -> Sta
         conditions=tuple(map(change, statement.conditions)),
         required=tuple(own for own in required if isinstance(own, Read)),
     )
-    return None if data else changed
+    named = statement.owned is not None or statement.counts or statement.distinct
+    return None if data or (named and changed != statement) else changed

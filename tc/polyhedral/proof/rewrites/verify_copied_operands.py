@@ -65,7 +65,7 @@ def _parts(statement: Statement) -> tuple[Expression, ...]:
 def _wrong_layout(whole: Layout, copy: Layout, made: CopiedOperand) -> Counterexample | None:
     if copy.type is not whole.type:
         return Counterexample(Violation.WRONG_TYPE, made.copy)
-    if whole.extents or copy.extents or copy.shape != made.shape(whole.shape):
+    if whole.extents or copy.extents or copy.packed or copy.shape != made.shape(whole.shape):
         return Counterexample(Violation.OUT_OF_BOUNDS, f"{made.copy} has another shape")
     held = 1
     for step, extent in sorted(zip(copy.strides, copy.shape, strict=True)):
@@ -78,7 +78,7 @@ def _wrong_layout(whole: Layout, copy: Layout, made: CopiedOperand) -> Counterex
 def _copies_all(statement: Statement, whole: Layout, made: CopiedOperand) -> bool:
     ranges = {own.name: (own.begin, own.end) for own in statement.iterators}
     match statement.value:
-        case Read(tensor, subscripts) if tensor == made.tensor:
+        case Read(tensor, subscripts, type) if tensor == made.tensor and type is whole.type:
             names = [_iterator(own, step) for own, step in zip(subscripts, made.steps, strict=True)]
         case _:
             return False
@@ -90,6 +90,7 @@ def _copies_all(statement: Statement, whole: Layout, made: CopiedOperand) -> boo
         and statement.reduction is None
         and not (statement.conditions or statement.required or statement.distinct or statement.counts)
         and statement.owned is None
+        and not statement.atomic
         and all(own is not None and _is_whole(ranges.get(own.name), counts[n]) for n, own in enumerate(names))
     )
 
@@ -122,8 +123,8 @@ def _restored(statement: Statement, original: Statement | None, made: CopiedOper
         if not isinstance(found, Read) or found.tensor != made.copy or len(found.subscripts) != len(made.order):
             return found
         places = dict(zip(made.order, found.subscripts, strict=True))
-        same = (own for own in reads if own.tensor == made.tensor and _are_same(own.subscripts, places, made, single))
-        return next(same, found)
+        of_it = (own for own in reads if own.tensor == made.tensor and own.type is found.type)
+        return next((own for own in of_it if _are_same(own.subscripts, places, made, single)), found)
 
     return replace(statement, value=change(statement.value))
 

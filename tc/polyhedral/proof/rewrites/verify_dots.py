@@ -57,7 +57,12 @@ def find_wrong_dots(before: Specialization, after: Specialization, made: Dots) -
     if products is None or old.blocks or old.conditions or old.reduction is not Reduction.ADD:
         return Counterexample(Violation.CHANGED, f"{made.name} is no sum of products that words hold")
     words = {copy: next(own for own in parts if own.target == copy) for copy in dict(made.copies).values()}
+    ends = [own.end for own in old.iterators if own.name == made.iterator]
     for operand in (own for own in products if own.tensor in dict(made.copies)):
+        along = [n for n, own in enumerate(operand.subscripts) if own == IteratorReference(made.iterator)]
+        whole = [Literal(before.layouts[operand.tensor].shape[n], INDEX_TYPE) for n in along]
+        if ends != whole:
+            return Counterexample(Violation.CHANGED, f"{made.name} does not run over all steps of {operand.tensor}")
         wrong = _wrong_words(operand, words.get(dict(made.copies).get(operand.tensor, "")), before, after, made)
         if wrong is not None:
             return wrong
@@ -112,6 +117,8 @@ def _wrong_words(
     """Whether each word holds the elements of its steps, in their order, and zeros behind the last one."""
     wrong = Counterexample(Violation.NOT_LOADED, f"the words of {operand.tensor}")
     if writer is None or writer.reduction is not None or writer.conditions or writer.blocks:
+        return wrong
+    if writer.owned is not None or writer.counts or writer.distinct or writer.required or writer.atomic:
         return wrong
     layout, held = before.layouts[operand.tensor], after.layouts[writer.target]
     along = [n for n, own in enumerate(operand.subscripts) if made.iterator in iterators_in((own,))]

@@ -17,6 +17,7 @@ from tc.language.algebra.single_values import settled
 from tc.language.isl.affine import access_relation, affine_function, frame_of, iteration_domain
 from tc.language.program.program import Expression, Statement, in_terms_of, reads_in
 from tc.language.program.specialization import Specialization
+from tc.language.program.written_elements import over_elements
 from tc.polyhedral.ir.counterexample import Counterexample, Violation, point_text
 from tc.polyhedral.ir.pulled import PulledStatement
 
@@ -67,6 +68,16 @@ def _same_value(
     return changed == new
 
 
+def _initialized(specialization: Specialization, statement: Statement, context: isl.Context) -> isl.Set:
+    """The elements that a statement sets before it adds to them; its subscripts are affine."""
+    whole = over_elements(statement, specialization.program.tensor(statement.target).shape)
+    frame = frame_of(whole, context, sizes=specialization.sizes)
+    domain = iteration_domain(whole, frame)
+    assert domain is not None
+    nothing = (None,) * len(whole.subscripts)
+    return access_relation(statement.target, whole.subscripts, nothing, frame).intersect_domain(domain).range()
+
+
 def _wrong_instances(
     before: Specialization,
     after: Specialization,
@@ -96,6 +107,8 @@ def _wrong_instances(
     wanted = instances.apply_range(access_relation(old.target, old.subscripts, nothing, old_frame))
     if not written.is_equal(wanted):
         return Counterexample(Violation.CHANGED, f"the elements that {made.name} writes")
+    if old.initialize and not _initialized(before, old, context).is_equal(_initialized(after, new, context)):
+        return Counterexample(Violation.CHANGED, f"the elements that {made.name} begins with")
     if old.reduction is None and not written.is_injective():
         return Counterexample(Violation.REORDERED, f"instances of {made.name} that write the same element")
     return None
