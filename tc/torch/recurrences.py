@@ -14,22 +14,17 @@ Tensor = torch.Tensor
 # Gates by kind of cell.
 _GATES: Final = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
 # What PyTorch calls in a graph that has derivatives of functions as results, by ``torch.func`` or by autograd.
-_BACKWARD: Final = ("_grad_increment_nesting", "grad")
-_FORWARD: Final = "_jvp_increment_nesting"
+_DIFFERENTIATES: Final = frozenset({"_grad_increment_nesting", "grad", "_jvp_increment_nesting"})
 # Arguments of PyTorch's functions.
 _ARGUMENTS: Final = 9
 
 
 def with_whole_recurrences(module: fx.GraphModule, *, trains: bool) -> fx.GraphModule:
-    """The module with calls of ours; ``trains``: they have gradients.  Packed sequences are left to PyTorch, and so is
-    what it differentiates forward.
-
-    What a graph differentiates itself needs gradients in any case.
+    """The module with calls of ours; ``trains``: they have gradients.  Packed sequences are left to PyTorch, and so are
+    all of a graph that differentiates functions itself, whose transformations ours do not know.
     """
-    called = {getattr(node.target, "__name__", "") for node in module.graph.nodes}
-    if _FORWARD in called:
+    if not _DIFFERENTIATES.isdisjoint(getattr(node.target, "__name__", "") for node in module.graph.nodes):
         return module
-    trains = trains or not called.isdisjoint(_BACKWARD)
     for node in module.graph.nodes:
         for kind in _GATES:
             # The fourth argument is a list of weights for packed sequences.

@@ -88,7 +88,7 @@ def mistakes_in(scop: Scop, steps: Iterable[Step]) -> Iterator[Mistake]:
 
 
 def _patched(name: str, by: object) -> AbstractContextManager[object]:
-    module = {"split_reductions": "schedules", "leaves_of": "pipeline"}.get(name, "passes")
+    module = {"split_reductions": "schedules", "leaves_of": "pipeline"}.get(name, "grid_passes")
     return patch(f"tc.polyhedral.{module}.{name}", by)
 
 

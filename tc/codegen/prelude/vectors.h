@@ -208,7 +208,7 @@ static inline tc_float32x2 tc_add_pair_dot_float32x2(tc_float32x2 sum, tc_int32x
 
 //= tc_load_bfloat16* tc_store_bfloat16* < tc_float32x* tc_bfloat16
 // Vectors of float32 from memory in which they are bfloat16, and back.
-#define TC_HALVES(half, count, ...)                                                                                   \
+#define TC_OF_HALVES(half, count, ...)                                                                                   \
   typedef uint16_t tc_##half##x##count __attribute__((vector_size(2 * count)));                                       \
   typedef tc_##half##x##count tc_any_##half##x##count __attribute__((aligned(2), may_alias));                         \
   __VA_ARGS__                                                                                                         \
@@ -238,12 +238,12 @@ static inline tc_float32x2 tc_add_pair_dot_float32x2(tc_float32x2 sum, tc_int32x
     const tc_bits_of_bfloat16x##count near = (bits + 0x7fff + (bits >> 16 & 1)) >> 16, quiet = bits >> 16 | 0x40;     \
     return __builtin_convertvector((near & ~nan) | (quiet & nan), tc_bfloat16x##count);                               \
   }
-TC_HALVES(bfloat16, 2, TC_BFLOATS(2)) TC_HALVES(bfloat16, 4, TC_BFLOATS(4))
+TC_OF_HALVES(bfloat16, 2, TC_BFLOATS(2)) TC_OF_HALVES(bfloat16, 4, TC_BFLOATS(4))
 #ifdef __AVX__
-TC_HALVES(bfloat16, 8, TC_BFLOATS(8))
+TC_OF_HALVES(bfloat16, 8, TC_BFLOATS(8))
 #endif
 #ifdef __AVX512F__
-TC_HALVES(bfloat16, 16, TC_BFLOATS(16))
+TC_OF_HALVES(bfloat16, 16, TC_BFLOATS(16))
 #endif
 
 //= tc_load_float16* tc_store_float16* < tc_float32x* tc_float16 tc_load_bfloat16*
@@ -262,18 +262,18 @@ TC_HALVES(bfloat16, 16, TC_BFLOATS(16))
     for (int i = 0; i < count; i++) narrow[i] = tc_float16_from_float32(v[i]);                                        \
     return narrow;                                                                                                    \
   }
-TC_HALVES(float16, 2, TC_FLOAT16S_APART(2))
-TC_HALVES(float16, 4, TC_FLOAT16S_APART(4))
+TC_OF_HALVES(float16, 2, TC_FLOAT16S_APART(2))
+TC_OF_HALVES(float16, 4, TC_FLOAT16S_APART(4))
 #ifdef __F16C__
 typedef short tc_shortsx8 __attribute__((vector_size(16)));
-TC_HALVES(float16, 8, TC_FLOAT16S(8, __builtin_ia32_vcvtph2ps256((tc_shortsx8)v),
+TC_OF_HALVES(float16, 8, TC_FLOAT16S(8, __builtin_ia32_vcvtph2ps256((tc_shortsx8)v),
                                   (tc_float16x8)__builtin_ia32_vcvtps2ph256(v, 0)))
 #elif defined(__AVX__)
-TC_HALVES(float16, 8, TC_FLOAT16S_APART(8))
+TC_OF_HALVES(float16, 8, TC_FLOAT16S_APART(8))
 #endif
 #ifdef __AVX512F__
 typedef short tc_shortsx16 __attribute__((vector_size(32)));
-TC_HALVES(float16, 16, TC_FLOAT16S(16,
+TC_OF_HALVES(float16, 16, TC_FLOAT16S(16,
                                    __builtin_ia32_vcvtph2ps512_mask((tc_shortsx16)v, (tc_float32x16){0}, 0xffff, 4),
                                    (tc_float16x16)__builtin_ia32_vcvtps2ph512_mask(v, 0, (tc_shortsx16){0}, 0xffff)))
 #endif
