@@ -8,7 +8,7 @@ of a new value has a tensor of its own (see *Values* in the design).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from enum import Enum
 from typing import Final, TypeAlias, assert_never
 
@@ -366,6 +366,23 @@ class Statement:
 def iterators_in(expressions: Iterable[Expression]) -> frozenset[str]:
     """Names of the iterators that occur in the expressions."""
     return frozenset(e.name for x in expressions for e in walk(x) if isinstance(e, IteratorReference))
+
+
+def with_reads(statement: Statement, change: Callable[[Read], Read]) -> Statement:
+    """The statement with each of its reads changed, those in subscripts first, wherever they stand."""
+
+    def changed(expression: Expression) -> Expression:
+        found = rebuild(expression, changed)
+        return change(found) if isinstance(found, Read) else found
+
+    required = map(changed, statement.required)
+    return replace(
+        statement,
+        value=changed(statement.value),
+        subscripts=tuple(map(changed, statement.subscripts)),
+        conditions=tuple(map(changed, statement.conditions)),
+        required=tuple(own for own in required if isinstance(own, Read)),
+    )
 
 
 def touches(statement: Statement, tensor: str) -> bool:

@@ -24,7 +24,7 @@ from tc.language.program.program import (
     Read,
     Statement,
     reads_in,
-    rebuild,
+    with_reads,
 )
 from tc.language.program.specialization import Layout, Specialization
 from tc.polyhedral.ir.relaid import CollapsedTensor
@@ -125,18 +125,8 @@ def _in_statement(statement: Statement, made: CollapsedTensor, layout: Layout) -
             whole = Binary(BinaryOperator.ADD, before, subscripts[made.near], INDEX_TYPE)
         return _without(subscripts, made, whole)
 
-    def change(expression: Expression) -> Expression:
-        found = rebuild(expression, change)
-        if isinstance(found, Read) and found.tensor == made.tensor:
-            return replace(found, subscripts=one(found.subscripts))
-        return found
+    def change(read: Read) -> Read:
+        return replace(read, subscripts=one(read.subscripts)) if read.tensor == made.tensor else read
 
-    written = tuple(map(change, statement.subscripts))
-    required = (change(own) for own in statement.required)
-    return replace(
-        statement,
-        subscripts=one(written) if statement.target == made.tensor else written,
-        value=change(statement.value),
-        conditions=tuple(map(change, statement.conditions)),
-        required=tuple(own for own in required if isinstance(own, Read)),
-    )
+    changed = with_reads(statement, change)
+    return replace(changed, subscripts=one(changed.subscripts)) if statement.target == made.tensor else changed

@@ -18,7 +18,7 @@ from tc.language.program.program import (
     Read,
     Statement,
     reads_in,
-    rebuild,
+    with_reads,
 )
 from tc.language.program.specialization import Layout, Specialization
 from tc.polyhedral.ir.counterexample import Counterexample, Violation
@@ -83,20 +83,11 @@ def _with_one(statement: Statement, whole: Layout, made: CollapsedTensor) -> Sta
                 found = Binary(BinaryOperator.ADD, before, place, INDEX_TYPE)
         return _without(subscripts, found, made)
 
-    def change(expression: Expression) -> Expression:
-        found = rebuild(expression, change)
-        if isinstance(found, Read) and found.tensor == made.tensor:
-            return replace(found, subscripts=one(found.subscripts))
-        return found
+    def change(read: Read) -> Read:
+        return replace(read, subscripts=one(read.subscripts)) if read.tensor == made.tensor else read
 
-    written = tuple(map(change, statement.subscripts))
-    required = (change(own) for own in statement.required)
-    changed = replace(
-        statement,
-        subscripts=one(written) if statement.target == made.tensor else written,
-        value=change(statement.value),
-        conditions=tuple(map(change, statement.conditions)),
-        required=tuple(own for own in required if isinstance(own, Read)),
-    )
+    changed = with_reads(statement, change)
+    if statement.target == made.tensor:
+        changed = replace(changed, subscripts=one(changed.subscripts))
     named = statement.owned is not None or statement.counts or statement.distinct
     return None if data or (named and changed != statement) else changed
