@@ -197,13 +197,15 @@ class _Rule:
         length = int(domain.dim_max_val(place).to_python()) - int(domain.dim_min_val(place).to_python()) + 1
         along = stride(body.subscripts, self.layouts[body.target], lane) == 1
         long = along and length >= LONG_ROW
+        # Of a few rows, as of a window, all are read at once in any order of the loops.
+        few = math.prod(extent_of(own.function, isl.UnionSet.from_set(domain)) for own in carried) <= ROWS_AT_ONCE
         sizes: list[int] = []
         for member in self.band.members:
             size = max(1, registers.get(iterator_of(member.function, body), 0))
             if self.is_column(member):
                 piece = max(1, (LONGEST_PIECE if long else STREAMED) // size)
-                # One piece of all short columns would only part what else is done with the sums from them.
-                parts = long or piece < extent_of(member.function, isl.UnionSet.from_set(domain))
+                # One piece of all columns would only part what else is done with the sums from them.
+                parts = (long and not few) or piece < extent_of(member.function, isl.UnionSet.from_set(domain))
                 sizes.append(piece if parts else 0)
             else:
                 sizes.append(ROWS_AT_ONCE * (long and bool(carried) and member is carried[-1]))
