@@ -50,8 +50,9 @@ _ACROSS_FEW: Final = 1.12
 _TWO_LOOPS_FEW: Final = 1.1
 _STRANGE_FEW: Final = 0.8
 _PACK_FEW: Final = 6.0
-# With so few, sums wait for the ones before where a tile has less than this many vectors of them, and tiles with fewer
-# rows take this part of the time of others, and their share of the rest.
+# With so few, long sums wait for the ones before where a tile has less than this many vectors of them, and tiles with
+# fewer rows take this part of the time of others, and their share of the rest.
+_LONG_SUM: Final = 256
 _CHAINS_FEW: Final = 12
 _CHAIN_FEW: Final = 0.5
 _FEWER_ROWS_FEW: Final = 0.85
@@ -204,6 +205,10 @@ class TileCosts:
         return self.registers < _MANY_REGISTERS and self.steps > _SHORT
 
     @property
+    def _long_in_few(self) -> bool:
+        return self._few_registers and self.steps > _LONG_SUM
+
+    @property
     def _unaligned(self) -> float:
         return _UNALIGNED_FEW if self._few_registers else _UNALIGNED
 
@@ -257,7 +262,7 @@ class TileCosts:
             streamed = _STREAMED if self.steps * sizes[lane] * self.itemsize > 2 * FIRST_CACHE else 0.0
             fetched = streamed + self._fetched(lane, sizes)
         waiting = pressed + fetched + sum(read.cycles for read in reads)
-        if self._few_registers:
+        if self._long_in_few:
             waiting += _CHAIN_FEW * max(0, _CHAINS_FEW - rows * len(vectors))
         waiting += _REFETCHED * self._refetched(lane, sizes)
         together = (self.conditions.together[name] for name in self.copied_rows(lane, sizes))
@@ -422,7 +427,7 @@ class TileCosts:
     def _tiles(self, extent: int, size: int, beyond: float) -> float:
         """How many full tiles take as long; ``beyond``: of a partial one, beyond its share."""
         full, rest = divmod(extent, size)
-        if self._few_registers and beyond == _FEWER_ROWS:
+        if self._long_in_few and beyond == _FEWER_ROWS:
             partial = _FEWER_ROWS_FEW + (1 - _FEWER_ROWS_FEW) * rest / size
         else:
             partial = rest / size + beyond
