@@ -7,7 +7,7 @@ import pytest
 
 import tc
 from tc.reference.compare import compare
-from tc.targets.target import check_runs, parse_cpu_target, processor
+from tests.levels import runs
 from tests.programs import run
 from tests.translated import translated
 
@@ -15,15 +15,7 @@ POOL = "def f({type}(C,W) x) -> (y) {{ y(c,w) {update} x(c,2*w+j) where j in 0:{
 LEVELS = ("cpu:x86-64", "cpu:x86-64-v3", "cpu:x86-64-v4")
 
 
-def _runs(target: str) -> bool:
-    try:
-        check_runs(parse_cpu_target(target), processor())
-    except tc.DeviceError:
-        return False
-    return True
-
-
-@pytest.mark.parametrize("target", [target for target in LEVELS if _runs(target)])
+@pytest.mark.parametrize("target", [target for target in LEVELS if runs(target)])
 @pytest.mark.parametrize("update", ["max=!", "+=!"])
 @pytest.mark.parametrize("type", ["float", "double"])
 def test_values_are_those_of_the_definition(target: str, update: str, type: str) -> None:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
 import tc
-from tc.base.errors import DeviceError
 from tc.base.types import ScalarType
 from tc.codegen.text.numerics import prelude
 from tc.runtime.frameworks.numpy_arrays import numpy_address, numpy_dtype
-from tc.targets.target import check_runs, parse_cpu_target, processor
+from tc.targets.target import parse_cpu_target
 from tests.arrays import Array
 from tests.codegen.harness import compile_c
+from tests.levels import runs
 from tests.turns import one_in
 
 _ENTRY = """
@@ -30,19 +29,10 @@ void fill(void *to, int64_t count, int64_t size) {
 """
 _TEXT = f"#include <stdint.h>\n{prelude({'tc_stream', 'tc_fill', 'tc_stream_end'})}\n{_ENTRY}"
 TARGETS = ("cpu:x86-64", "cpu:x86-64-v3", "cpu:x86-64-v4", "cpu:armv8-a")
+RUNNABLE = [name for name in TARGETS if runs(name)]
 
 
-def runnable() -> Iterator[str]:
-    """The targets that this processor is."""
-    for name in TARGETS:
-        try:
-            check_runs(parse_cpu_target(name), processor())
-        except DeviceError:
-            continue
-        yield name
-
-
-@pytest.mark.parametrize("name", list(runnable()))
+@pytest.mark.parametrize("name", RUNNABLE)
 def test_bytes_are_copied_from_and_to_any_place(name: str) -> None:
     copy = compile_c(_TEXT, *parse_cpu_target(name).flags).copy
     copy.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
@@ -60,7 +50,7 @@ def test_bytes_are_copied_from_and_to_any_place(name: str) -> None:
                 np.testing.assert_array_equal(target, expected)
 
 
-@pytest.mark.parametrize("name", list(runnable()))
+@pytest.mark.parametrize("name", RUNNABLE)
 @pytest.mark.parametrize("size", [1, 2, 4, 8])
 def test_an_element_is_copied_to_those_behind_it(name: str, size: int) -> None:
     fill = compile_c(_TEXT, *parse_cpu_target(name).flags).fill

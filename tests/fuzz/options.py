@@ -7,11 +7,10 @@ import math
 from dataclasses import replace
 
 import tc
-from tc.base.errors import DeviceError
 from tc.targets.options import Options
-from tc.targets.target import check_runs, parse_cpu_target, processor
 from tests import emulation
 from tests.fuzz.source import Source
+from tests.levels import runs
 
 _TARGETS = ((3, "cpu"), (1, "cpu:x86-64-v3"), (0.5, "cpu:x86-64-v2"), (1, "cpu:x86-64"),
             (1, emulation.TARGET), (1.5, "emulator"))  # fmt: skip
@@ -30,11 +29,7 @@ def _runs(name: str) -> bool:
         return emulation.missing() is None
     if name == "emulator":
         return True
-    try:
-        check_runs(parse_cpu_target(name), processor())
-    except DeviceError:
-        return False
-    return True
+    return runs(name)
 
 
 def draw_options(source: Source, target: str, *, scatters: bool = False) -> Options:

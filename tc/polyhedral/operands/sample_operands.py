@@ -63,8 +63,8 @@ def _steps(statement: Statement, read: Read, specialization: Specialization) -> 
     if not skips or not reads_alike(statement, read):
         return None
     lengths = {own.name: length_of(own) or 0 for own in statement.iterators}
-    copied = CopiedOperand(read.tensor, "", tuple(range(len(steps))), steps, ()).shape(layout.shape)
-    uses = math.prod(lengths.values()) // max(1, math.prod(copied))
+    copied = math.prod(-(-extent // step) for extent, step in zip(layout.shape, steps, strict=True))
+    uses = math.prod(lengths.values()) // max(1, copied)
     written = iterators_in(statement.subscripts)
     terms = math.prod(length for name, length in lengths.items() if name not in written)
     return steps if uses >= _LEAST_USES and terms >= _LEAST_STEPS else None

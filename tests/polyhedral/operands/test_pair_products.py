@@ -19,7 +19,7 @@ from tc.polyhedral.ir.dotted import Dots
 from tc.polyhedral.operands.dot_products import dot_products
 from tc.polyhedral.proof.rewrites.verify_dots import find_wrong_dots
 from tc.reference.compare import compare
-from tc.targets.target import check_runs, parse_cpu_target, processor
+from tests.levels import runs
 from tests.polyhedral.support import specialized
 from tests.turns import one_in
 
@@ -134,19 +134,11 @@ def test_processors_with_the_instruction_use_it() -> None:
     assert "pair_dot" not in f.compile((64, 128), (128, 64), target="cpu:x86-64-v4").source
 
 
-def _runs(target: str) -> bool:
-    try:
-        check_runs(parse_cpu_target(target), processor())
-    except tc.DeviceError:
-        return False
-    return True
-
-
 TARGETS: Final = ("cpu:x86-64-v4", "cpu:x86-64-v3", "cpu:x86-64-v2", "cpu")
 
 
 @one_in(5)
-@pytest.mark.parametrize("target", [target for target in TARGETS if _runs(target)])
+@pytest.mark.parametrize("target", [target for target in TARGETS if runs(target)])
 @pytest.mark.parametrize("type", ["float16", "bfloat16"])
 @pytest.mark.parametrize("tile", [None, (4, 16), (3, 5), (2, 21)])
 def test_halves_are_in_lanes_of_float32(type: str, target: str, tile: tuple[int, ...] | None) -> None:

@@ -17,7 +17,7 @@ from tc.language.program.specialization import Specialization
 from tc.polyhedral.ir.dotted import Dots
 from tc.polyhedral.operands.dot_products import dot_products
 from tc.polyhedral.proof.rewrites.verify_dots import find_wrong_dots
-from tc.targets.target import check_runs, parse_cpu_target, processor
+from tests.levels import runs
 from tests.polyhedral.support import specialized
 from tests.turns import one_in
 
@@ -78,17 +78,9 @@ def _arrays(f: tc.Comprehension, shapes: Shapes) -> list[npt.NDArray[Any]]:
     return found
 
 
-def _runs(target: str) -> bool:
-    try:
-        check_runs(parse_cpu_target(target), processor())
-    except tc.DeviceError:
-        return False
-    return True
-
-
 @one_in(2)
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("target", [target for target in LEVELS if _runs(target)])
+@pytest.mark.parametrize("target", [target for target in LEVELS if runs(target)])
 def test_sums_are_exact(target: str, name: str) -> None:
     text, shapes, _ = CASES[name]
     f = tc.define(text).single()

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import suppress
 from typing import Any, Final
 
 import numpy as np
 import pytest
 
 import tc
-from tc.base.errors import DeviceError
 from tc.polyhedral.pipeline import map_program
 from tc.reference.compare import compare
-from tc.targets.target import check_runs, parse_cpu_target, processor
+from tests.levels import runs
 from tests.polyhedral.support import MACHINE, specialized
 from tests.turns import one_in
 
@@ -64,15 +61,8 @@ CASES: Final[dict[str, tuple[str, Shapes]]] = {
 }
 
 
-def targets() -> Iterator[str]:
-    """This processor, and what it is with shorter vectors."""
-    for name in ("cpu", "cpu:x86-64-v3", "cpu:x86-64"):
-        with suppress(DeviceError):
-            check_runs(parse_cpu_target(name), processor())
-            yield name
-
-
-TARGETS: Final = tuple(targets())
+# This processor, and what it is with shorter vectors.
+TARGETS: Final = tuple(filter(runs, ("cpu", "cpu:x86-64-v3", "cpu:x86-64")))
 
 
 def arrays_of(f: tc.Comprehension, shapes: Shapes) -> list[np.ndarray[Any, Any]]:
