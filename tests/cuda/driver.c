@@ -27,7 +27,11 @@ typedef struct { uintptr_t begin, end; int device, of_graph; const context *owne
 typedef status launcher(const void *code, const char *name, const uint32_t *sizes, uintptr_t stream, const void *arguments,
                         size_t bytes);
 
+// Puts arguments at these addresses where the kernel expects them; how many bytes they take.
+typedef size_t gatherer(const void *code, const char *name, void **parameters, char *arguments, size_t room);
+
 static launcher *launch_kernel;
+static gatherer *gather_arguments;
 static context primary[DEVICES] = {{0}, {1}};
 static _Thread_local context *stack[CONTEXTS];
 static _Thread_local int depth, capture_mode;
@@ -68,7 +72,10 @@ static status asked(const char *name) {
     if (wanted) return wanted;                      \
   } while (0)
 
-void simulator_launches(launcher *function) { launch_kernel = function; }
+void simulator_launches(launcher *function, gatherer *other) {
+  launch_kernel = function;
+  gather_arguments = other;
+}
 
 void simulator_fail(const char *name, status with, int times) {
   failing_with = with;
@@ -342,14 +349,32 @@ status cuKernelSetAttribute(int attribute, int value, kernel *changed, int devic
   return SUCCESS;
 }
 
+enum { NODES = 256, ARGUMENTS = 4096 };
+
+// The bytes of arguments, which are packed, or given one by one.
+static status take_arguments(const kernel *launched, void **parameters, void **extra, char *arguments, size_t *bytes) {
+  if (!parameters == !extra) return INVALID_VALUE;
+  if (parameters) {
+    *bytes = gather_arguments(launched->library->code, launched->name, parameters, arguments, ARGUMENTS);
+    return SUCCESS;
+  }
+  if (extra[0] != (void *)1 || extra[2] != (void *)2 || extra[4]) return INVALID_VALUE;
+  *bytes = *(size_t *)extra[3];
+  if (*bytes > ARGUMENTS) return INVALID_VALUE;
+  memcpy(arguments, extra[1], *bytes);
+  return SUCCESS;
+}
+
 status cuLaunchKernel(kernel *launched, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                       unsigned shared, uintptr_t stream, void **parameters, void **extra) {
-  if (!current() || parameters || extra[0] != (void *)1 || extra[2] != (void *)2 || extra[4]) return INVALID_VALUE;
+  char arguments[ARGUMENTS];
+  size_t bytes;
+  if (!current() || take_arguments(launched, parameters, extra, arguments, &bytes)) return INVALID_VALUE;
   CALL("cuLaunchKernel %s on %d:%zx, grid %u %u %u, block %u %u %u, shared %u", launched->name, current()->device, stream,
        gx, gy, gz, bx, by, bz, shared);
   USE(stream);
   const uint32_t sizes[7] = {gx, gy, gz, bx, by, bz, shared};
-  return launch_kernel(launched->library->code, launched->name, sizes, stream, extra[1], *(size_t *)extra[3]);
+  return launch_kernel(launched->library->code, launched->name, sizes, stream, arguments, bytes);
 }
 
 // What cuTensorMapEncodeTiled makes of a tensor, which ptx_streams.h reads.
@@ -381,8 +406,6 @@ status cuTensorMapEncodeTiled(tensor_map *map, int type, uint32_t rank, uintptr_
 
 // ---- graphs of kernels, each of which waits for the one before
 
-enum { NODES = 256, ARGUMENTS = 512 };
-
 // CUDA_KERNEL_NODE_PARAMS_v2 of cuda.h.
 typedef struct {
   void *function;
@@ -402,16 +425,10 @@ static int live_graphs;
 int simulator_graphs(void) { return live_graphs; }
 
 static status set_node(graph_node *node, const node_parameters *given) {
-  void **extra = given->extra;
-  if (given->function || given->parameters || !given->launched || given->of) return INVALID_VALUE;
-  if (!extra || extra[0] != (void *)1 || extra[2] != (void *)2 || extra[4]) return INVALID_VALUE;
-  const size_t bytes = *(size_t *)extra[3];
-  if (bytes > ARGUMENTS) return INVALID_VALUE;
+  if (given->function || !given->launched || given->of) return INVALID_VALUE;
   node->launched = given->launched;
   memcpy(node->sizes, given->sizes, sizeof node->sizes);
-  memcpy(node->arguments, extra[1], bytes);
-  node->bytes = bytes;
-  return SUCCESS;
+  return take_arguments(given->launched, given->parameters, given->extra, node->arguments, &node->bytes);
 }
 
 status cuGraphCreate(graph **made, unsigned flags) {

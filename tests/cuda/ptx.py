@@ -7,7 +7,7 @@ the threads, the memory and what C has no operator for.  It knows what our kerne
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -20,15 +20,27 @@ _DIRECTIVE: Final = re.compile(r"^\s*\.(version|target|address_size)[^\n]*$", re
 _HEAD: Final = re.compile(rf"(?:\.visible )?\.(entry|func)\s*(?:\((.*?)\))?\s*({NAME})\s*\((.*?)\).*$", re.DOTALL)
 
 
+# Where the constant memory of a kernel has its parameters: the attribute PARAM_CBANK in what NVRTC makes for sm_90.
+_PARAMETERS_FROM: Final = 0x210
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """``offset``: where a kernel finds it among its arguments, in bytes."""
+
+    offset: int
+    size: int
+
+
 @dataclass(frozen=True)
 class Translation:
     """The C source of a library: ``ptx_run(kernel, sizes, arguments, ranges, count)`` runs a kernel by its number.
 
-    What it returns says what went wrong, or nothing.
+    What it returns says what went wrong, or nothing.  ``kernels``: parameters by name, in the order of the numbers.
     """
 
     text: str
-    kernels: tuple[str, ...]
+    kernels: dict[str, tuple[Parameter, ...]]
 
 
 def translated(text: str) -> Translation:
@@ -39,7 +51,7 @@ def translated(text: str) -> Translation:
             module.declare(head)
         else:
             module.define(head, body)
-    return Translation(module.source(), tuple(module.kernels))
+    return Translation(module.source(), module.kernels)
 
 
 def _pieces(text: str) -> Iterator[tuple[str, str | None]]:
@@ -64,13 +76,27 @@ def _declared(text: str) -> re.Match[str] | None:
     return DECLARED_MEMORY.match(" ".join(text.split()))
 
 
+def _places(declared: Iterable[re.Match[str]]) -> Iterator[Parameter]:
+    """Where the assembler puts parameters: their addresses are aligned, and not only their offsets.
+
+    The attributes KPARAM_INFO in what NVRTC makes for sm_90 say so.
+    """
+    address = _PARAMETERS_FROM
+    for own in declared:
+        alignment = int(own[2] or BYTES[own[3]])
+        address = -(-address // alignment) * alignment
+        size = BYTES[own[3]] * int(own[5] or 1)
+        yield Parameter(address - _PARAMETERS_FROM, size)
+        address += size
+
+
 @dataclass
 class _Module:
     """Collects functions, and what they need of each other."""
 
     memory: Memory = field(default_factory=Memory)
     constants: dict[str, str] = field(default_factory=dict)
-    kernels: list[str] = field(default_factory=list)
+    kernels: dict[str, tuple[Parameter, ...]] = field(default_factory=dict)
     functions: list[str] = field(default_factory=list)
 
     def source(self) -> str:
@@ -114,13 +140,10 @@ class _Module:
         declared = [own for text in parameters.split(",") if (own := _declared(text)) is not None]
         lines: list[str] = []
         if sort == "entry":
-            self.kernels.append(name)
-            header, offset = f"static void kernel_{name}(const unsigned char *arguments)", 0
-            for own in declared:
-                alignment = int(own[2] or BYTES[own[3]])
-                offset = -(-offset // alignment) * alignment
-                lines.append(f"const unsigned char *{c_name(own[4])} = arguments + {offset};")
-                offset += BYTES[own[3]] * int(own[5] or 1)
+            header = f"static void kernel_{name}(const unsigned char *arguments)"
+            self.kernels[name] = tuple(_places(declared))
+            for own, place in zip(declared, self.kernels[name], strict=True):
+                lines.append(f"const unsigned char *{c_name(own[4])} = arguments + {place.offset};")
         else:
             returned = [own for text in (results or "").split(",") if (own := _declared(text)) is not None]
             places = ", ".join(f"unsigned char *{c_name(own[4])}" for own in (*returned, *declared))

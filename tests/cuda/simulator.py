@@ -9,7 +9,7 @@ import ctypes
 import functools
 import hashlib
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -44,6 +44,14 @@ _LAUNCHER: Final = ctypes.CFUNCTYPE(
     ctypes.c_char_p,
     ctypes.POINTER(ctypes.c_uint32),
     ctypes.c_size_t,
+    ctypes.c_void_p,
+    ctypes.c_size_t,
+)
+_GATHERER: Final = ctypes.CFUNCTYPE(
+    ctypes.c_size_t,
+    ctypes.c_size_t,
+    ctypes.c_char_p,
+    ctypes.POINTER(ctypes.c_size_t),
     ctypes.c_void_p,
     ctypes.c_size_t,
 )
@@ -100,11 +108,19 @@ class _Program:
             ctypes.c_int32.from_address(given[Argument(Place.FAULT)]).value = fault
         return 0
 
+    def gather(self, name: str, parameters: Sequence[int]) -> bytes:
+        """Arguments that are given one by one, packed."""
+        grid, found = self._grids[name], b""
+        for place, own in zip(parameters, self._formats(grid), strict=False):
+            found += bytes(-len(found) % min(8, struct.calcsize(own))) + ctypes.string_at(place, struct.calcsize(own))
+        return found
+
     def _format(self, grid: GridKernel) -> str:
-        return "".join(
-            _FORMATS[self._scalars[a.number]] if a.place is Place.SCALAR else _OTHERS.get(a.place, "P")
-            for a in grid.arguments
-        )
+        return "".join(self._formats(grid))
+
+    def _formats(self, grid: GridKernel) -> Iterator[str]:
+        for own in grid.arguments:
+            yield _FORMATS[self._scalars[own.number]] if own.place is Place.SCALAR else _OTHERS.get(own.place, "P")
 
 
 class Translated:
@@ -121,10 +137,17 @@ class Translated:
             self._run = ctypes.CDLL(str(file)).ptx_run
         self._run.restype = ctypes.c_char_p
 
+    def gather(self, name: str, parameters: Sequence[int]) -> bytes:
+        """Arguments that are given one by one, where the kernel expects them."""
+        found = b""
+        for place, own in zip(parameters, self._kernels[name], strict=False):
+            found = found.ljust(own.offset, b"\0") + ctypes.string_at(place, own.size)
+        return found
+
     def launch(self, name: str, sizes: list[int], packed: bytes, ranges: list[int]) -> str:
         """Runs one kernel; what went wrong, or nothing.  ``ranges``: where memory begins and ends, by turns."""
         found: bytes = self._run(
-            self._kernels.index(name),
+            list(self._kernels).index(name),
             (ctypes.c_uint32 * len(sizes))(*sizes),
             packed,
             (ctypes.c_uint64 * len(ranges))(*ranges),
@@ -166,7 +189,8 @@ class Simulator:
         self.failures: list[str] = []
         self._idle: frozenset[str] = frozenset()
         self._launcher = _LAUNCHER(self._launch)
-        self._library.simulator_launches(self._launcher)
+        self._gatherer = _GATHERER(self._gather)
+        self._library.simulator_launches(self._launcher, self._gatherer)
 
     def compile(
         self, comprehension: Comprehension, *arguments: object, options: Options | None = None, target: str = "cuda"
@@ -213,6 +237,14 @@ class Simulator:
             return _ILLEGAL_ADDRESS if failure else 0
         program = self._programs[digest]
         return program.launch(name.decode(), sizes[:7], ctypes.string_at(arguments, size))
+
+    def _gather(self, code: int, name: bytes, parameters: Any, arguments: int, room: int) -> int:
+        digest = _digest(ctypes.string_at(code, _elf_size(code)))
+        kernels = self._translated.get(digest) or self._programs[digest]
+        found = kernels.gather(name.decode(), parameters)
+        assert len(found) <= room
+        ctypes.memmove(arguments, found, len(found))
+        return len(found)
 
     def alike(self) -> None:
         """Makes both devices those of one kind, before anything asks what they are."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import struct
 import threading
 import weakref
@@ -87,11 +88,15 @@ def _runs(device: tuple[int, int], architecture: str) -> bool:
 
 @frozen
 class _Launch:
-    """How the arguments of one kernel are packed: which of all values, and in which layout; behind the ``maps``."""
+    """How the arguments of one kernel are packed: which of all values, and in which layout; behind the ``maps``.
+
+    ``places``: see ``Launch``.
+    """
 
     pack: Callable[..., bytes]
     numbers: tuple[int, ...]
     maps: tuple[TensorMap, ...]
+    places: tuple[int, ...]
 
 
 class CudaKernel:
@@ -173,12 +178,13 @@ class CudaKernel:
         for number, step in self._order:
             launch, given = self._launches[number], (*values, *step)
             maps = [described(own, addresses[own.operand]) for own in launch.maps]
-            yield Launch(started.module, number, launch.pack(*maps, *[given[n] for n in launch.numbers]))
+            arguments = launch.pack(*maps, *[given[n] for n in launch.numbers])
+            yield Launch(started.module, number, arguments, launch.places)
 
     def _start(self, launches: Iterator[Launch], memory: CudaMemory) -> None:
         try:
             for launch in launches:
-                launch.module.launch(launch.number, launch.arguments, memory.stream)
+                launch.module.launch(launch.number, launch.arguments, memory.stream, launch.places)
                 RECENT_LAUNCHES.add(memory.device, self._name, self._grids[launch.number])
         except StickyDeviceError as error:  # which is that of earlier ones
             raise RECENT_LAUNCHES.naming(error, memory.device) from error
@@ -225,8 +231,11 @@ def _launch(grid: GridKernel, operands: int, temporaries: int, scalars: Sequence
     # Descriptions of tensors come first, where they begin at multiples of their size.
     others = grid.arguments[len(grid.maps) :]
     numbers = tuple(first[argument.place] + argument.number for argument in others)
-    layout = f"{MAP_BYTES}s" * len(grid.maps) + "".join(_format(argument, scalars) for argument in others)
-    return _Launch(struct.Struct(layout).pack, numbers, grid.maps)
+    formats = [f"{MAP_BYTES}s"] * len(grid.maps) + [_format(argument, scalars) for argument in others]
+    # Maps alone are aligned to more than 16 bytes.
+    ends = itertools.accumulate(formats)
+    places = tuple(struct.calcsize(end) - struct.calcsize(own) for end, own in zip(ends, formats, strict=True))
+    return _Launch(struct.Struct("".join(formats)).pack, numbers, grid.maps, places if grid.maps else ())
 
 
 def _format(argument: Argument, scalars: Sequence[ScalarType]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import sys
 from collections.abc import Callable, Sequence
@@ -30,28 +29,31 @@ class Module:
             with relaxed():
                 cuda.cuLibraryUnload(self._library)
 
-    def launch(self, number: int, arguments: bytes, stream: Stream) -> None:
+    def launch(self, number: int, arguments: bytes, stream: Stream, places: Sequence[int] = ()) -> None:
         """Starts kernel ``number`` in the current context; see ``LoadedModule``."""
         kernel, _, launch = self._kernels[number]
         if kernel.dynamic_bytes:
             self._prepare(number)
-        packed = packed_launch(arguments)
-        (status,) = launch(stream.handle, 0, ctypes.addressof(packed))
+        packed = packed_launch(arguments, places)
+        (status,) = launch(stream.handle, packed.parameters, packed.extra)
         if status:
             raise failure(status.name, launch_failed(kernel, reason(status)))
 
-    def parameters(self, number: int, arguments: bytes) -> tuple[Any, object]:
+    def parameters(self, number: int, arguments: bytes, places: Sequence[int]) -> tuple[Any, object]:
         """Those of a node of a graph; the other object must be there until the driver has read them."""
         kernel, function, _ = self._kernels[number]
         if kernel.dynamic_bytes:
             self._prepare(number)
-        packed = packed_launch(arguments)
+        packed = packed_launch(arguments, places)
         found = cuda.CUDA_KERNEL_NODE_PARAMS()
         found.kern = function
         found.gridDimX, found.gridDimY, found.gridDimZ = kernel.grid
         found.blockDimX, found.blockDimY, found.blockDimZ = kernel.block
         found.sharedMemBytes = kernel.dynamic_bytes
-        found.extra = ctypes.addressof(packed)
+        if packed.parameters:
+            found.kernelParams = packed.parameters
+        else:
+            found.extra = packed.extra
         return found, packed
 
     def _prepare(self, number: int) -> None:
@@ -83,14 +85,14 @@ class Graph:
         self._graph: Any = None
         self._executable: Any = None
         self._graph = checked(cuda.cuGraphCreate(0))
-        self._nodes: list[tuple[Any, Module, int]] = []
+        self._nodes: list[tuple[Any, Module, int, tuple[int, ...]]] = []
         before: list[Any] = []
         for launch in launches:
             module = launch.module
             assert isinstance(module, Module)
-            parameters, _kept = module.parameters(launch.number, launch.arguments)
+            parameters, _kept = module.parameters(launch.number, launch.arguments, launch.places)
             node = checked(cuda.cuGraphAddKernelNode(self._graph, before, len(before), parameters))
-            self._nodes.append((node, module, launch.number))
+            self._nodes.append((node, module, launch.number, launch.places))
             before = [node]
         self._executable = checked(cuda.cuGraphInstantiate(self._graph, 0))
 
@@ -106,8 +108,8 @@ class Graph:
 
     def change(self, place: int, arguments: bytes) -> None:
         """The arguments of the launch at a place among all, from the next run on."""
-        node, module, number = self._nodes[place]
-        parameters, _kept = module.parameters(number, arguments)
+        node, module, number, places = self._nodes[place]
+        parameters, _kept = module.parameters(number, arguments, places)
         checked(cuda.cuGraphExecKernelNodeSetParams(self._executable, node, parameters))
 
     def run(self, stream: Stream) -> None:

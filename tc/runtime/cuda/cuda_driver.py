@@ -85,19 +85,24 @@ class SharedWord(Protocol):
 class LoadedModule(Protocol):
     """The kernels of a binary, ready for every context."""
 
-    def launch(self, number: int, arguments: bytes, stream: Stream) -> None:
-        """Starts kernel ``number`` in the current context.  ``arguments``: as the kernel declares them, in C's layout.
+    def launch(self, number: int, arguments: bytes, stream: Stream, places: Sequence[int] = ()) -> None:
+        """Starts kernel ``number`` in the current context.  ``arguments`` and ``places``: see ``Launch``.
 
         DeviceError with the launch configuration if the driver refuses.
         """
 
 
 class Launch(NamedTuple):
-    """Kernel ``number`` of a module, with its arguments as the kernel declares them, in C's layout."""
+    """Kernel ``number`` of a module, with its arguments as the kernel declares them, in C's layout.
+
+    ``places``: where each argument begins, if the driver is to be given one at a time: it puts what is aligned to more
+    than 16 bytes elsewhere than C does.
+    """
 
     module: LoadedModule
     number: int
     arguments: bytes
+    places: tuple[int, ...] = ()
 
 
 class LaunchGraph(Protocol):
@@ -187,12 +192,35 @@ def configuration(kernel: GridKernel) -> str:
     )
 
 
-def packed_launch(arguments: bytes) -> ctypes.Array[ctypes.c_char]:
-    """What ``cuLaunchKernel`` finds arguments by: a list of addresses, then how many bytes there are, then they."""
+class PackedLaunch(NamedTuple):
+    """Arguments as ``cuLaunchKernel`` takes them, for as long as ``memory`` is there.
+
+    ``parameters``: the address of a list of addresses, one for each argument; or 0, and ``extra`` is the address of a
+    list that says where they are, and how many bytes.
+    """
+
+    memory: ctypes.Array[ctypes.c_char]
+    parameters: int
+    extra: int
+
+
+def packed_launch(arguments: bytes, places: Sequence[int] = ()) -> PackedLaunch:
+    """The arguments of a launch; see ``Launch``.
+
+    Kernels have their parameters in constant memory behind 528 bytes of ``sm_90``, which is no multiple of 64: the
+    assembler leaves 48 bytes out before a parameter with that alignment, of which only the driver knows.
+    """
+    if places:
+        room = _WORD * len(places)
+        found = ctypes.create_string_buffer(bytes(room) + arguments, room + len(arguments))
+        begin = ctypes.addressof(found)
+        struct.pack_into(f"{len(places)}P", found, 0, *[begin + room + place for place in places])
+        return PackedLaunch(found, begin, 0)
     found = ctypes.create_string_buffer(_SPACE + arguments, _LIST.size + len(arguments))
-    behind = ctypes.addressof(found) + _LIST.size
+    begin = ctypes.addressof(found)
+    behind = begin + _LIST.size
     _LIST.pack_into(found, 0, _BUFFER, behind, _SIZE, behind - _WORD, _END, len(arguments))
-    return found
+    return PackedLaunch(found, 0, begin)
 
 
 def launch_failed(kernel: GridKernel, reason: str) -> str:

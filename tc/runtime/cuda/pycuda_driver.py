@@ -251,13 +251,14 @@ class _Module:
             with _relaxed(self._calls):
                 self._calls.status("cuLibraryUnload", self._library)
 
-    def launch(self, number: int, arguments: bytes, stream: Stream) -> None:
+    def launch(self, number: int, arguments: bytes, stream: Stream, places: Sequence[int] = ()) -> None:
         kernel, function = self._kernels[number]
         if kernel.dynamic_bytes:
             self._prepare(number)
-        packed = packed_launch(arguments)
+        packed = packed_launch(arguments, places)
         sizes = (*kernel.grid, *kernel.block, kernel.dynamic_bytes)
-        self._check(kernel, self._calls.status("cuLaunchKernel", function, *sizes, stream.handle, None, packed))
+        given = packed.parameters or None, packed.extra or None
+        self._check(kernel, self._calls.status("cuLaunchKernel", function, *sizes, stream.handle, *given))
 
     def _prepare(self, number: int) -> None:
         """Blocks get more shared memory than usual only after this."""

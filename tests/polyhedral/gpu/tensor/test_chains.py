@@ -21,32 +21,11 @@ from tc.polyhedral.ir.chained import Chain, Part, Recomputed
 from tc.polyhedral.ir.counterexample import Violation
 from tc.polyhedral.proof.rewrites.verify_recomputed import find_wrong_recomputation
 from tc.targets.machine import GPUS
+from tests.polyhedral.gpu.tensor.attention import EARLY, LATE, PLAIN
 from tests.polyhedral.gpu.tensor.products import TYPES, agree, multiplies
 from tests.translated import translated
 
 SHAPES = tuple(MatrixShape(16, 8, 16, type, "f32") for type in ("f16", "bf16"))
-# Weights are normalized behind the second product.
-LATE = """def f({0}(B,N,D) q, {0}(B,M,D) k, {0}(B,M,E) v) -> (o) {{
-    t(b,n,m) +=! q(b,n,d) * k(b,m,d)
-    h(b,n) max=! 0.125 * t(b,n,m)
-    e(b,n,m) = {0}(exp(0.125 * t(b,n,m) - h(b,n)))
-    s(b,n) +=! float32(e(b,n,m))
-    u(b,n,f) +=! float32(e(b,n,m)) * float32(v(b,m,f))
-    o(b,n,f) = {0}(u(b,n,f) / s(b,n)) }}"""
-# Before it, with a mask.
-EARLY = """def f({0}(B,N,D) q, {0}(B,M,D) k, {0}(B,M,E) v) -> (o) {{
-    t(b,n,m) +=! q(b,n,d) * k(b,m,d)
-    w(b,n,m) = m <= n ? 0.125 * t(b,n,m) : -1e30
-    h(b,n) max=! w(b,n,m)
-    e(b,n,m) = exp(w(b,n,m) - h(b,n))
-    s(b,n) +=! e(b,n,m)
-    p(b,n,m) = {0}(e(b,n,m) / s(b,n))
-    o(b,n,f) +=! p(b,n,m) * v(b,m,f) }}"""
-# Nothing waits for a row.
-PLAIN = """def f({0}(N,D) q, {0}(M,D) k, {0}(M,E) v) -> (o) {{
-    t(n,m) +=! q(n,d) * k(m,d)
-    e(n,m) = {0}(fmax(t(n,m), 0.0))
-    o(n,f) +=! e(n,m) * v(m,f) }}"""
 
 
 def specialized(text: str, n: int = 128, m: int = 128, d: int = 64, e: int = 64) -> Specialization:
