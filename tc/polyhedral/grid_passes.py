@@ -87,7 +87,9 @@ def _unroll_rows(tree: ScheduleTree, scop: Scop, _options: GpuOptions, machine: 
 
 def _promote_temporaries(tree: ScheduleTree, scop: Scop, options: GpuOptions, machine: GpuMachine) -> State:
     private, shared, shuffles = options.register_accumulators, options.shared_memory, options.shuffles
-    memory = Memory(known(private), known(shared), known(shuffles), machine.multiprocessor.registers)
+    # So many tiles of operands as are asked for need all the room.
+    shapes = _matrix_shapes(options, machine) if options.stages is None else ()
+    memory = Memory(known(private), known(shared), known(shuffles), machine.multiprocessor.registers, shapes)
     return promote_temporaries(tree, scop, memory)
 
 

@@ -145,7 +145,7 @@ def test_clocks_give_their_memory_back(gpu: Simulator) -> None:
 def test_the_gpu_is_described(gpu: Simulator) -> None:
     found = describe_machine(gpu=True).accelerator
     assert found is not None
-    assert (found.model, found.architecture, found.multiprocessors) == ("Simulated 0", "sm_90", 132)
+    assert (found.model, found.architecture, found.multiprocessors) == ("Simulated 0", "sm_90a", 132)
     assert (found.clock, found.memory, found.cache) == (1.98e9, 1 << 26, 1 << 20)
     assert found.driver == "cuda-bindings, CUDA 13.0"
     assert found.compiler.startswith("NVRTC ")

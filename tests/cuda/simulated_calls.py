@@ -99,10 +99,10 @@ def test_one_kernel_serves_every_value_of_an_open_size(gpu: Simulator) -> None:
 def test_arrays_choose_the_target(gpu: Simulator) -> None:
     definition = define(MM)
     host = [floats(4, 4), floats(4, 4)]
-    assert str(definition.compile(*on(0, *host)).target) == "cuda:sm_90"
+    assert str(definition.compile(*on(0, *host)).target) == "cuda:sm_90a"
     assert str(definition.compile(*on(1, *host)).target) == "cuda:sm_80"
     assert definition.compile(*host).target != definition.compile(*on(0, *host)).target
-    assert tc.targets()["cuda"] == "available: cuda:sm_90 (Simulated 0, by cuda-bindings)"
+    assert tc.targets()["cuda"] == "available: cuda:sm_90a (Simulated 0, by cuda-bindings)"
     for device in (0, 1):
         given = on(device, *host)
         gpu.compile(definition, *given, target=str(definition.compile(*given).target))

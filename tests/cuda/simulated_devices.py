@@ -51,5 +51,5 @@ def test_a_search_over_two_devices(
     assert "12 trials; the budget is spent" in capsys.readouterr().out
     assert set(re.findall(r" on (\d):", log.read_text())) == {"0", "1"}
     assert cache_command.main(["list", cache]) == 0
-    assert re.search(r"  mm +5x7 7x3  float32  cuda:sm_90  2\.5 ms +\S+ +12\n", capsys.readouterr().out)
+    assert re.search(r"  mm +5x7 7x3  float32  cuda:sm_90a  2\.5 ms +\S+ +12\n", capsys.readouterr().out)
     assert cache_command.main(["verify", cache]) == 0

@@ -462,7 +462,7 @@ def test_nvidias_code_works_in_the_memory_of_a_model(gpu: Simulator) -> None:
 
 def test_values_are_not_allocated_one_by_one(gpu: Simulator) -> None:
     with pytest.raises(
-        tc.OptionsError, match=r"^arena=False is not for cuda:sm_90: memory of GPUs is not allocated val"
+        tc.OptionsError, match=r"^arena=False is not for cuda:sm_90a: memory of GPUs is not allocated val"
     ):
         model_of(head(), arena=False).compile()
 

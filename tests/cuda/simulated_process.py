@@ -29,7 +29,7 @@ class Simulated:
     def answer(self, question: Question, payload: bytes, /) -> tuple[Answer, bytes]:
         if isinstance(question, Check | Calibrate):
             executable = unpack(payload)
-            self._gpu.translate(executable.binary.code, ptx_of(executable.source, "sm_90"))
+            self._gpu.translate(executable.binary.code, ptx_of(executable.source, "sm_90a"))
         answered = self._handler.answer(question, payload)
         assert not self._gpu.failures, self._gpu.failures
         with self._log.open("a") as log:

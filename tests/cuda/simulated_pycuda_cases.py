@@ -47,7 +47,7 @@ def gpu(capfd: pytest.CaptureFixture[str]) -> Iterator[Simulator]:
 
 def test_processes_that_use_pycuda_are_served_by_it(gpu: Simulator) -> None:
     assert cuda_driver().name == "pycuda"
-    assert tc.targets()["cuda"] == "available: cuda:sm_90 (Simulated 0, by pycuda)"
+    assert tc.targets()["cuda"] == "available: cuda:sm_90a (Simulated 0, by pycuda)"
     assert cuda_driver().version() == "13.0"
 
 
@@ -187,7 +187,7 @@ def test_arrays_lie_on_the_device_that_their_address_belongs_to(gpu: Simulator) 
         )
     refused(
         functools.partial(kernel, *there),
-        "a kernel for sm_90 does not run on cuda:1, Simulated 1, compute capability 8.0; compile it for 'cuda:sm_80'",
+        "a kernel for sm_90a does not run on cuda:1, Simulated 1, compute capability 8.0; compile it for 'cuda:sm_80'",
     )
     gpu.compile(definition, *host, target=str(definition.compile(*there).target))
     gpu.log()

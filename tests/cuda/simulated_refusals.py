@@ -34,7 +34,7 @@ def test_arrays_elsewhere_are_refused(gpu: Simulator) -> None:
     mixed = on(0, *host)[0], host[1]
     refused(
         lambda: definition(*mixed),
-        "argument B of mm: the array is in this machine's memory, target 'cuda:sm_90' reads only that of a GPU; "
+        "argument B of mm: the array is in this machine's memory, target 'cuda:sm_90a' reads only that of a GPU; "
         "copy it there, or use target 'cpu'",
     )
     with pytest.raises(tc.DeviceError, match=r"only that of a GPU; pass \.cuda\(\), or use target 'cpu'$"):
@@ -53,7 +53,7 @@ def test_arrays_elsewhere_are_refused(gpu: Simulator) -> None:
     )
     refused(
         lambda: kernel(*on(1, *host)),
-        "a kernel for sm_90 does not run on cuda:1, Simulated 1, compute capability 8.0; compile it for 'cuda:sm_80'",
+        "a kernel for sm_90a does not run on cuda:1, Simulated 1, compute capability 8.0; compile it for 'cuda:sm_80'",
     )
 
 

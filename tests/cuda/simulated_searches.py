@@ -116,7 +116,7 @@ def test_devices_are_named_in_python(gpu: Simulator, monkeypatch: pytest.MonkeyP
     for devices in ([1], (0,), None):
         with pytest.raises(tc.TuningError, match="enough"):
             mm.tune(*SHAPES, devices=devices, cache=cache, progress=False)
-    assert found == [(1, True, CudaTarget("sm_80")), (0, True, CudaTarget("sm_90")), (0, False, CudaTarget("sm_90"))]
+    assert found == [(1, True, CudaTarget("sm_80")), (0, True, CudaTarget("sm_90a")), (0, False, CudaTarget("sm_90a"))]
     refused: dict[str, dict[str, Any]] = {
         "there is no device cuda:7; this process has 2": {"devices": [7]},
         "devices 0 (Simulated 0) and 1 (Simulated 1) differ": {"devices": [0, 1], "target": "cuda:sm_80"},
@@ -202,7 +202,7 @@ def test_the_command_finds_the_architecture_of_the_device(
     cache = ["--cache", str(tmp_path / "tuned.db")]
     assert main([str(tmp_path / "mm.tc"), "--size", "M=5,K=7,N=3", "--target", "cuda", *cache]) == 1
     assert main([str(tmp_path / "jobs.toml"), *cache]) == 1
-    assert targets == 2 * [CudaTarget("sm_90")]
+    assert targets == 2 * [CudaTarget("sm_90a")]
 
 
 LAYOUTS = [np.zeros((3, 5)), np.zeros((0, 4)), np.float32(1.0), np.zeros((6, 8), np.int16)[::-2, 1::3], np.zeros(4).T]

@@ -141,8 +141,9 @@ class Context:
     ``parameters``: those that its functions may have.  ``vector_bytes``: of a vector register, 0 without;
     ``vector_registers``: how many there are.
     ``bodies``: by the name of the statement.  ``layouts``: by tensor.  ``promoted``: the buffers that allocations
-    bring; ``streamed``: those whose content goes to a result with non-temporal stores.  ``barriers``: in the order of
-    their numbers.  ``scalars``: the buffers that are variables of a thread; ``swizzles``: of others, by name.
+    bring; ``shared``: those of them that threads of a block share, not swizzled; ``streamed``: those whose content goes
+    to a result with non-temporal stores.  ``barriers``: in the order of their numbers.  ``scalars``: the buffers that
+    are variables of a thread; ``swizzles``: of others, by name.
     """
 
     program: LoopProgram
@@ -155,6 +156,7 @@ class Context:
     bodies: Mapping[str, StatementBody]
     layouts: Mapping[str, Layout]
     promoted: frozenset[str]
+    shared: frozenset[str]
     streamed: frozenset[str]
     barriers: tuple[str, ...]
     scalars: frozenset[str]
@@ -220,6 +222,7 @@ def context_of(
         bodies=bodies,
         layouts=layouts,
         promoted=frozenset(buffer.name for buffer in program.promoted),
+        shared=frozenset(own.name for own in program.promoted if own.shared and own.swizzle is None),
         streamed=frozenset(
             value.tensor
             for leaf in leaves(program.root)

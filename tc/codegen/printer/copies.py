@@ -8,7 +8,7 @@ from typing import Final
 from tc.codegen.index.indices import trip_count, values_of
 from tc.codegen.index.transpose import copied, transposed_nest, transposition, transposition_width
 from tc.codegen.printer.context import Context, Scope, TreePrinter
-from tc.codegen.printer.printed import ELSE, Facts, Printed, line
+from tc.codegen.printer.printed import ALIGNED, ELSE, Facts, Printed, line
 from tc.codegen.printer.routines import FILL, STREAM
 from tc.codegen.printer.statements import is_asynchronous, statement
 from tc.codegen.printer.storage import copied_element
@@ -120,14 +120,17 @@ def _piece(printer: TreePrinter, loop: Loop, scope: Scope) -> Printed | None:
     if context.dialect.piece_in_versions is not None:
         ahead = "true" if is_asynchronous(instance) else "false"
         copied = line(context.dialect.piece_in_versions, to=to, source=from_, bytes=bytes, ahead=ahead)
-        tensor = context.names.tensors[value.tensor]
-        return copied.between([comment(body.name)]).with_facts(Facts(aligned=frozenset({(tensor, bytes)})))
+        outside = {value.tensor, body.target} - context.promoted
+        aligned = frozenset((context.names.tensors[tensor], bytes) for tensor in outside)
+        return copied.between([comment(body.name)]).with_facts(Facts(aligned=aligned))
+    if body.target not in context.promoted:
+        return None  # what these are for has one target, shared memory
     printed = printer.loop(loop, scope, printer.tree(instance, scope.inside(loop)))
     whole = line(template, to=to, source=from_, bytes=bytes)
     if context.dialect.watches:  # which looks at every element
         whole += printed
-    aligned = filled("(({}){} & {}) == 0", named("uintptr_t"), context.pointer(value.tensor), bytes - 1)
-    copied_whole = whole.braced(filled("if ({})", aligned)).between([comment(body.name)])
+    begins = filled("(({}){} & {}) == 0", named("uintptr_t"), context.pointer(value.tensor), bytes - 1)
+    copied_whole = whole.braced(filled("if ({})", begins)).between([comment(body.name)])
     return copied_whole + printed.braced(ELSE)
 
 
@@ -154,7 +157,7 @@ def _stored_pieces(printer: TreePrinter, loop: Loop, scope: Scope) -> Printed | 
     pieces = replace(loop, step=count)
     inside = context.site(instance, scope.inside(pieces))
     at, from_ = (prefix("&", context.expressions.location(*place, inside)) for place in places)
-    stored = line(template, to=at, source=from_, bytes=_STORED_BYTES).between([comment(body.name)])
+    stored = line(template, to=at, source=from_, bytes=_STORED_BYTES, aligned=ALIGNED).between([comment(body.name)])
     aligned = frozenset({(context.names.tensors[body.target], _STORED_BYTES)})
     return printer.loop(pieces, scope, stored).with_facts(Facts(aligned=aligned))
 

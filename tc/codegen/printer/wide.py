@@ -14,7 +14,7 @@ from tc.base.frozen import frozen
 from tc.codegen.index.indices import values_of
 from tc.codegen.index.pieces import Piece, Pieces, before
 from tc.codegen.printer.context import Context, Scope, TreePrinter
-from tc.codegen.printer.printed import ELSE, Facts, Printed, line, together
+from tc.codegen.printer.printed import ALIGNED, ELSE, Facts, Printed, line, together
 from tc.codegen.text.fragment import Fragment, Template, cast, element, filled, named, prefix
 from tc.language.program.guards import guarded_reads
 from tc.language.program.program import Expression, reads_in
@@ -78,8 +78,10 @@ def packed_stores(printer: TreePrinter, loop: Loop, scope: Scope) -> Printed | N
         return None
     *reads, written = _accesses(context, instance, loop, scope.inside(loop))
     bytes = len(lanes) * context.layouts[written.tensor].type.itemsize
-    own = {written.tensor} - context.promoted
-    if not own or written.begin is None or bytes not in _STORED or any(read.tensor in own for read in reads):
+    shared = written.tensor in context.shared
+    if written.tensor in context.promoted and not shared:
+        return None
+    if written.begin is None or bytes not in _STORED or any(read.tensor == written.tensor for read in reads):
         return None
     pointer, type = context.pointer(written.tensor), context.layouts[written.tensor].type
     piece = Piece(written.tensor, written.begin, f"{pointer}_piece")
@@ -87,8 +89,10 @@ def packed_stores(printer: TreePrinter, loop: Loop, scope: Scope) -> Printed | N
     printed = line(context.dialect.grids.piece, type=context.storage(type), name=named(piece.array), count=len(lanes))
     held = replace(scope.inside(loop), pieces=Pieces(loop.iterator, (piece,)))
     printed += printer.loop(loop, scope, printer.tree(instance, held))
-    printed += _moved(context, scope, piece, lanes, {bytes: template}, own=True, back=True)
-    return printed.braced().with_facts(Facts(aligned=frozenset({(context.names.tensors[written.tensor], bytes)})))
+    known = "true" if shared else ALIGNED
+    printed += _moved(context, scope, piece, lanes, {bytes: template}, own=True, back=True, aligned=known)
+    facts = Facts() if shared else Facts(aligned=frozenset({(context.names.tensors[written.tensor], bytes)}))
+    return printed.braced().with_facts(facts)
 
 
 def _accesses(context: Context, instance: Instance, loop: Loop, scope: Scope) -> Iterator[_Access]:
@@ -169,8 +173,12 @@ def _moved(
     *,
     own: bool,
     back: bool = False,
+    aligned: str = ALIGNED,
 ) -> Printed:
-    """A piece from memory, or ``back``, in accesses of up to 16 bytes; without an array of its ``own``, only said."""
+    """A piece from memory, or ``back``, in accesses of up to 16 bytes; without an array of its ``own``, only said.
+
+    ``aligned``: what says whether they are possible.
+    """
     size = context.layouts[piece.tensor].type.itemsize
     count = min(len(lanes), _BYTES // size)
     moved = Printed(())
@@ -179,7 +187,7 @@ def _moved(
         memory = prefix("&", element(str(context.pointer(piece.tensor)), offset))
         array = prefix("&", element(piece.array, Fragment(str(begin)))) if own else memory
         to, source = (memory, array) if back else (array, memory)
-        moved += line(templates[count * size], to=to, source=source, bytes=count * size)
+        moved += line(templates[count * size], to=to, source=source, bytes=count * size, aligned=aligned)
     return moved
 
 

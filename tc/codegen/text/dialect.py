@@ -105,7 +105,8 @@ class Dialect:
     statement of a vector copy of so many, from ``{source}`` to ``{to}``, both aligned to them; ``pieces_in``,
     ``pieces_out``: of those from memory into an array of a thread, and back.  ``piece_in_versions``: that in functions
     that have a version for tensors that are not aligned (``{ahead}``: whether it is asynchronous);
-    ``store_in_versions``: that of what a thread has in an array of its own.
+    ``store_in_versions``: that of what a thread has in an array of its own (``{aligned}``: whether tensors are, or
+    ``true``).
 
     ``exchange``: the warp shuffle (XOR with ``{distance}``) that declares ``{other}`` of ``{type}`` as the ``{value}``
     of the partner lane; ``{number}`` of the kernel.
@@ -377,7 +378,7 @@ CUDA: Final = replace(
     piece_in_versions=Template(
         "tc_copy_piece<aligned, {ahead}, {bytes}>({to}, {source});", frozenset({"tc_copy_piece"})
     ),
-    store_in_versions=Template("tc_store_piece<aligned, {bytes}>({to}, {source});", frozenset({"tc_store_piece"})),
+    store_in_versions=Template("tc_store_piece<{aligned}, {bytes}>({to}, {source});", frozenset({"tc_store_piece"})),
     library=CUDA_LIBRARY,
     prelude=OF_CUDA,
     extremes=("min", "max"),

@@ -24,6 +24,7 @@ from tc.runtime.cuda.started import STARTED, StartedKernel
 from tc.runtime.cuda.tensor_maps import MAP_BYTES, described
 from tc.runtime.host.binary import Binary
 from tc.runtime.views.view import CudaMemory, Stream
+from tc.targets.machine import GPUS, GpuMachine
 from tc.targets.multiprocessor import MULTIPROCESSORS
 
 # Temporaries begin where any vector may.
@@ -34,23 +35,28 @@ _OWN: Final = "a"
 
 
 def cuda_architecture(device: int | None = None) -> str:
-    """The architecture that kernels for a device are compiled for, None for the current one: ``sm_90``.
+    """The architecture that kernels for a device are compiled for, None for the current one: ``sm_90a``.
 
     Binaries run on every device of the same major number that is not older, but for those of embedded devices, which
-    run nowhere else (CUDA C++ Programming Guide, "Binary Compatibility"), and those of ``sm_90a`` and ``sm_100a``,
-    which are only taken where they are asked for.  DeviceError if there is no such device, or none of its kind is
-    known.
+    run nowhere else (CUDA C++ Programming Guide, "Binary Compatibility"), and those of ``sm_90a`` and ``sm_100a``.
+    Of these, the first is taken, whose instructions of four warps kernels use; the other where it is asked for.
+    DeviceError if there is no such device, or none of its kind is known.
     """
     number = device_number(device)
     found = cuda_driver().devices()[number]
-    fitting = [name for name in MULTIPROCESSORS if _runs(found.capability, name)]
+    fitting = [name for name, machine in GPUS.items() if _runs(found.capability, name) and _used(name, machine)]
     if not fitting:
         major, minor = found.capability
         raise DeviceError(
             f"tc knows no architecture of device cuda:{number}, {found.name}, compute capability {major}.{minor}; "
             f"known: {', '.join(MULTIPROCESSORS)}"
         )
-    return max(fitting, key=_capability)
+    return max(fitting, key=lambda name: (_capability(name), name))
+
+
+def _used(architecture: str, machine: GpuMachine) -> bool:
+    """Whether kernels are faster for it than for the one without instructions of its own."""
+    return machine.warpgroups or not architecture.endswith(_OWN)
 
 
 def device_number(device: int | None) -> int:

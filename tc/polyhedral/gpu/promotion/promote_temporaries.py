@@ -13,6 +13,7 @@ from typing import assert_never
 
 import islpy as isl
 
+from tc.base.dots import MatrixShape
 from tc.base.frozen import frozen
 from tc.language.program.terms import half_factors
 from tc.polyhedral.analysis.box import bounding_box, own_space, prefix_map
@@ -20,8 +21,10 @@ from tc.polyhedral.analysis.extents import extent_of
 from tc.polyhedral.analysis.reads import program_names, touches
 from tc.polyhedral.gpu.promotion.distribute_copies import distributed
 from tc.polyhedral.gpu.promotion.linearize_copies import linearize_copies
+from tc.polyhedral.gpu.promotion.promote_rounded import promote_rounded
 from tc.polyhedral.gpu.promotion.promote_to_lanes import has_warps_along_x, promote_to_lanes
 from tc.polyhedral.gpu.promotion.read_again import room
+from tc.polyhedral.gpu.tensor.products import matrix_product
 from tc.polyhedral.ir.loops import Buffer, LoopKind, Sharing
 from tc.polyhedral.ir.scop import Scop
 from tc.polyhedral.ir.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence
@@ -42,13 +45,14 @@ class Memory:
     """Limits: elements of one temporary in private memory of a thread, and bytes of shared memory of a block.
 
     ``shuffles``: whether the lanes of a warp may exchange private elements.  ``registers``: of a multiprocessor; 0
-    where that does not matter.
+    where that does not matter.  ``shapes``: of the matrix instructions whose rounded results may be in shared memory.
     """
 
     private: int
     shared: int
     shuffles: bool = False
     registers: int = 0
+    shapes: tuple[MatrixShape, ...] = ()
 
     def kept(self, threads: int) -> int:
         """Elements of one temporary that each of so many threads of a block keeps."""
@@ -86,17 +90,28 @@ class _TemporaryPromoter:
             case Sequence(filters):
                 # Further inside, buffers are smaller.
                 branches = (replace(f, child=self.visit(f.child, domain.intersect(f.domain), above)) for f in filters)
-                found: Node = Sequence(tuple(branches))
-                if any(member.kind is LoopKind.THREAD for member in above):
-                    for temporary in self.scop.temporaries:
-                        found = self.promote(temporary, found, domain, above)
-                    for result in self.scop.buffers:
-                        found = self.promote_result(result, found, domain, above)
+                sequence = Sequence(tuple(branches))
+                if not any(member.kind is LoopKind.THREAD for member in above):
+                    return sequence
+                found: Node = self.promote_rounded(sequence, domain, above)
+                for temporary in self.scop.temporaries:
+                    found = self.promote(temporary, found, domain, above)
+                for result in self.scop.buffers:
+                    found = self.promote_result(result, found, domain, above)
                 return found
             case Extension():
                 raise AssertionError("nothing is promoted before")
             case _:
                 assert_never(node)
+
+    def promote_rounded(self, sequence: Sequence, domain: isl.UnionSet, above: tuple[Member, ...]) -> Sequence:
+        """The sequence with what its products are rounded to in shared memory, if matrix instructions compute them."""
+        if matrix_product(self.scop, self.memory.shapes, domain) is None:
+            return sequence
+        before = len(self.scop.promotions)
+        self.scop, found = promote_rounded(self.scop, sequence, domain, above, self.memory.shared)
+        self.shared_bytes += sum(bytes_of(own.buffer.layout) for own in self.scop.promotions[before:])
+        return found
 
     def promote(self, temporary: Buffer, node: Node, domain: isl.UnionSet, above: tuple[Member, ...]) -> Node:
         """The node with the temporary in a buffer; as it is where there is no room, or the temporary outlives it."""

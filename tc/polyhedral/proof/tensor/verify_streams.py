@@ -15,14 +15,15 @@ A box is compared with the instances of its copy: the place of each is the one w
 panels and before pieces change places, which they do at addresses as at offsets (``tc.polyhedral.ir.swizzle``).  It may
 bring more, inside of its slot: whatever is used of a tile was copied for it.
 
-Nothing else of the kernel needs the barriers: the buffers of a stream are not touched by others, no others are
-shared, and each tensor that it writes is touched by one statement.
+Nothing else of the kernel needs the barriers: the buffers of a stream are not touched by others, what is shared
+besides is touched behind the loop alone, and each tensor that it writes is touched by one statement.  Behind the loop,
+there may be other barriers: threads that fill have ended there, or end without the others.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import islpy as isl
@@ -136,9 +137,15 @@ class _Check:
             if statement.name not in own and any(access.buffer in buffers for access in statement.promoted):
                 return False
         others = [leaf for leaf in self.place.leaves if not leaf.inside]
-        if any(isinstance(leaf.node, Barrier) or leaf.matrices is not None for leaf in others):
+        if any(leaf.matrices is not None or leaf.node.statement in own for leaf in others):
             return False
-        if any(leaf.node.statement in own for leaf in others) or self.others_share(others):
+        inside = [leaf.inside for leaf in self.place.leaves]
+        before = self.place.leaves[: inside.index(True)]
+        # Leaves are in the order of the text, and nothing but blocks and threads is around the loop.
+        behind = self.place.leaves[len(inside) - inside[::-1].index(True) :]
+        if len(before) + len(behind) < len(others) or any(isinstance(leaf.node, Barrier) for leaf in before):
+            return False
+        if self.share(before):
             return False
         touched, written = list[str](), set[str]()
         for name in {leaf.node.statement for leaf in self.place.leaves if not isinstance(leaf.node, Barrier)}:
@@ -149,7 +156,7 @@ class _Check:
             written |= {statement.body.target} - promoted
         return all(touched.count(tensor) == 1 for tensor in written)
 
-    def others_share(self, others: list[StreamLeaf]) -> bool:
+    def share(self, others: Sequence[StreamLeaf]) -> bool:
         """Whether they touch what threads see of each other."""
         sharing = {own.buffer.name: own.buffer.sharing for own in self.scop.promotions}
         return any(
