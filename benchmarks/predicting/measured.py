@@ -3,7 +3,7 @@
 ``cuda-counts.json`` has what the loops of the measured commits ask for, counted by today's counter in checkouts of
 these commits, and what their assembler said: today's code makes other loops for some of the cases.  The commits of the
 first two runs, on an H100, are too old for the counter; their kernels took as long as the next day's on an H200 where
-memory does not decide, and are taken for the same.
+memory does not decide, and are taken for the same.  Nothing of the model was changed for the fifth run.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from tc.prediction.counts import KernelCount
 RESULTS: Final = Path(__file__).parents[1] / "results"
 COUNTS: Final = RESULTS / "cuda-counts.json"
 _EARLIER: Final = ("cuda.json", "cuda-2.json")
+FIFTH: Final = "cuda-5.json"
 _DEVICES: Final = {"NVIDIA H200": "H200", "NVIDIA H100 80GB HBM3": "H100"}
 _OURS: Final = (Contender.PREALLOCATED, Contender.OURS)
 
@@ -42,6 +43,32 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
+class Times:
+    """Medians of a case in microseconds: of ours, and of PyTorch's, where there is such."""
+
+    case: str
+    ours: float
+    torch: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Kernels that one process measured one after the other.  ``commit``: which one's; ``how``: in words.
+
+    ``suite``: products, convolutions, rows and scans of float32.  ``matrices``: by matrix instructions.
+    ``written``: kernels that are written by hand, to see what a change of the generated ones would gain.
+    """
+
+    commit: str
+    device: str
+    machine: str
+    how: str
+    suite: tuple[Times, ...]
+    matrices: tuple[Times, ...]
+    written: tuple[Times, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class MeasuredCase:
     """``seconds``: the median of the rounds with results that exist already, where there are such."""
 
@@ -55,9 +82,13 @@ class MeasuredCase:
 def measured() -> Iterator[MeasuredCase]:
     """All cases whose kernels are counted, and those of the first runs."""
     counts = load_record(Counts, COUNTS)
-    for name, cases in counts.reports.items():
+    runs = {name: cases for name, cases in counts.reports.items() if name != FIFTH}
+    for name, cases in runs.items():
         yield from _measured(name, cases)
-    kernels = {case: own for cases in counts.reports.values() for case, own in cases.items()}
+    run = load_record(Run, RESULTS / FIFTH)
+    for own in (*run.suite, *run.matrices):
+        yield MeasuredCase(FIFTH, own.case, run.device, counts.reports[FIFTH][own.case], 1e-6 * own.ours)
+    kernels = {case: own for cases in runs.values() for case, own in cases.items()}
     for name in _EARLIER:
         yield from _measured(name, kernels)
 
