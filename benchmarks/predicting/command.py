@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from benchmarks.predicting.validation import OURS, OURS_LATER, Judged, Verdict, judged_measured, judged_published, verdict
+from benchmarks.predicting.validation import (
+    OURS,
+    OURS_LATER,
+    Judged,
+    Verdict,
+    judged_measured,
+    judged_published,
+    verdict,
+)
 
 HEADER: Final = f"{'measured by':16} {'case':24} {'on':10} {'us':>9} {'predicted':>9} {'ratio':>6} {'floor':>8}  limits"
 _LIMITS: Final = 2

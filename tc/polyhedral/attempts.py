@@ -123,8 +123,8 @@ def next_attempt(specialization: Specialization, machine: Machine, attempt: Atte
     if attempt.plan.chain is not None:
         first = _unchained(specialization, attempt.asked, machine)
         return replace(first, decisions=(*first.decisions, _NO_CHAIN))
-    no_groups = _no_groups(attempt.asked)
-    given_up = tuple(own for own in attempt.decisions if own in (_NO_CHAIN, no_groups, _NO_MATRICES))
+    no_groups, no_matrices = (_lowered(own, attempt.asked) for own in (_NO_GROUPS, _NO_MATRICES))
+    given_up = tuple(own for own in attempt.decisions if own in (_NO_CHAIN, no_groups, no_matrices))
     match obstacle:
         case NoChain():
             raise AssertionError("there is a chain")
@@ -135,7 +135,7 @@ def next_attempt(specialization: Specialization, machine: Machine, attempt: Atte
             # Buffers that were given up before may be had again.
             first = _unchained(specialization, _scalar(attempt.asked), machine)
             others = tuple(own for own in given_up if own != no_groups)
-            return replace(first, asked=attempt.asked, decisions=(*first.decisions, *others, _NO_MATRICES))
+            return replace(first, asked=attempt.asked, decisions=(*first.decisions, *others, no_matrices))
         case InBuffers():
             decisions = _without_buffers(attempt, obstacle, specialization.program.name)
             options = _taking(attempt.options, decisions)
@@ -147,8 +147,8 @@ def next_attempt(specialization: Specialization, machine: Machine, attempt: Atte
             # Shared memory, which was given up before, may be had again.
             first = _unchained(specialization, attempt.asked, machine)
             options = replace(first.options, schedule=replace(first.options.schedule, scans=False))
-            if _NO_MATRICES in given_up or no_groups in given_up:
-                options = _scalar(options) if _NO_MATRICES in given_up else _by_warps(options)
+            if no_matrices in given_up or no_groups in given_up:
+                options = _scalar(options) if no_matrices in given_up else _by_warps(options)
             plan = plan_of(specialization, options, machine)
             return replace(first, options=options, plan=plan, decisions=(*first.decisions, *given_up, _NO_SCANS))
         case MissingInstances():
@@ -289,21 +289,15 @@ _NO_CHAIN: Final = Decision(
 )
 _NO_GROUPS: Final = Decision(
     "tensor_cores",
-    TensorCores.WARPGROUPS,
+    TensorCores.STREAMS,
     TensorCores.WARPS,
     "no four warps would run whole blocks of a product whose factors lie as they read them",
 )
 
 
-def _no_groups(asked: Options) -> Decision:
-    """Why none work together, of whatever was asked for."""
-    streams = isinstance(asked, GpuOptions) and asked.tensor_cores is TensorCores.STREAMS
-    return replace(_NO_GROUPS, asked=TensorCores.STREAMS) if streams else _NO_GROUPS
-
-
 _NO_MATRICES: Final = Decision(
     "tensor_cores",
-    TensorCores.WARPGROUPS,
+    TensorCores.STREAMS,
     TensorCores.NONE,
     "the lanes of no warp would run whole blocks of its products together",
 )
@@ -316,6 +310,11 @@ _WHOLE_SUMS: Final = Decision(
     "whole",
     "isl's loops over quotients of sums of iterators would leave iterations out",
 )
+
+
+def _lowered(decision: Decision, asked: Options) -> Decision:
+    """The decision about matrix instructions, from whatever was asked for."""
+    return replace(decision, asked=asked.tensor_cores) if isinstance(asked, GpuOptions) else decision
 
 
 def _in_float64(statement: str) -> Decision:

@@ -256,15 +256,11 @@ def _of_memory(asked: GpuOptions, attempt: Attempt, facts: Facts) -> Iterator[De
     if not used and any(_multiplies_matrices(own, facts.scop.products) for own in facts.scop.statements):
         reason = "no warps run whole blocks of a product"
         yield Decision("tensor_cores", asked.tensor_cores, TensorCores.NONE, reason)
-    if (
-        used
-        and options.tensor_cores is TensorCores.STREAMS
-        and not any(isinstance(node, Loop) and node.stream is not None for node in _nodes(facts.root))
-    ):
+    grouped = any(isinstance(node, GroupMma) for node in _nodes(facts.root))
+    streamed = any(isinstance(node, Loop) and node.stream is not None for node in _nodes(facts.root))
+    if options.tensor_cores is TensorCores.STREAMS and grouped and not streamed:
         reason = "no loop over tiles of a product copies boxes that descriptions of tensors fit"
-        grouped = any(isinstance(node, GroupMma) for node in _nodes(facts.root))
-        taken = TensorCores.WARPGROUPS if grouped else TensorCores.WARPS
-        yield Decision("tensor_cores", asked.tensor_cores, taken, reason)
+        yield Decision("tensor_cores", asked.tensor_cores, TensorCores.WARPGROUPS, reason)
     lanes = any(promotion.buffer.sharing is Sharing.LANES for promotion in promotions)
     if asked.shuffles is None and options.shuffles and not lanes:
         yield Decision("shuffles", None, False, "no partial results lie in the lanes of a warp")

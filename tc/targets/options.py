@@ -169,7 +169,7 @@ class GpuOptions(Written):
     ``distribution``: how the points of a tile are dealt to threads.
     ``tensor_cores``: a limit; the warps of a block compute products of halves and bytes by matrix instructions, where a
     GPU has these (NVIDIA's from ``sm_80`` on) and products have enough rows, columns and steps for them; on ``sm_90a``,
-    groups of four warps do so with large products of halves.
+    groups of four warps do so with large products of halves, whose operands a thread of its own copies in boxes.
     ``register_accumulators``: a limit, the most elements of a result that a thread keeps to itself while it reduces; 0
     keeps none. None takes a quarter of its registers.
     ``register_operands``: a limit, the most elements of operands that a thread reads into registers before it goes
@@ -206,7 +206,7 @@ class GpuOptions(Written):
     split_k_threads: tuple[int, ...] | None = None
     split_k_blocks: int | None = None
     shuffles: bool | None = None
-    tensor_cores: TensorCores = TensorCores.WARPGROUPS
+    tensor_cores: TensorCores = TensorCores.STREAMS
     register_accumulators: int | None = None
     register_operands: int = 0
     shared_memory: int | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from tc.codegen.printer.source import c_source
 from tc.compiler import translate
 from tc.polyhedral.ir.loops import LoopKind, LoopProgram
-from tc.targets.options import GpuOptions, ScheduleOptions
+from tc.targets.options import GpuOptions, ScheduleOptions, TensorCores
 from tc.targets.target import CudaTarget, OpenClTarget, Target, parse_target
 from tests.codegen.harness import VECTOR_BYTES
 from tests.codegen.kernels import matrix_product, padded_convolution, row_sums
@@ -29,7 +30,8 @@ KERNELS: Final = {
 }
 # Eight shapes of programs on the languages of grids, and what other architectures make of one.
 SHARED: Final = GpuOptions(ScheduleOptions(tile=(4, 4, 2)), block=(2, 2), stages=2)
-GROUPED: Final = GpuOptions(ScheduleOptions(tile=(128, 64, 64)))
+STREAMED: Final = GpuOptions(ScheduleOptions(tile=(128, 64, 64)))
+GROUPED: Final = replace(STREAMED, tensor_cores=TensorCores.WARPGROUPS)
 GRIDS: Final[dict[str, tuple[str, GpuOptions, Target]]] = {
     **{
         f"{name}-{ending}": (name, GpuOptions(), target)
@@ -41,6 +43,7 @@ GRIDS: Final[dict[str, tuple[str, GpuOptions, Target]]] = {
     "shared_matmul-emulator.c": ("matmul", SHARED, parse_target("emulator")),
     "half_matmul-sm_80.cu": ("half_matmul", GpuOptions(), CudaTarget("sm_80")),
     "group_matmul-sm_90a.cu": ("group_matmul", GROUPED, CudaTarget("sm_90a")),
+    "stream_matmul-sm_90a.cu": ("group_matmul", STREAMED, CudaTarget("sm_90a")),
 }
 FILES: Final = frozenset(f"codegen/{name}" for name in (*(f"{name}.c" for name in PROGRAMS), *GRIDS))
 

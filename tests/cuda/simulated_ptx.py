@@ -198,7 +198,7 @@ def test_matrix_instructions_of_bytes_agree_with_the_oracle(left: str, right: st
     assert not GPU.failures
 
 
-GROUPED = tc.GpuOptions(tc.ScheduleOptions(tile=(64, 64, 64)), stages=2)
+GROUPED = tc.GpuOptions(tc.ScheduleOptions(tile=(64, 64, 64)), stages=2, tensor_cores=tc.TensorCores.WARPGROUPS)
 
 
 @pytest.mark.parametrize(
@@ -219,7 +219,7 @@ def test_instructions_of_four_warps_agree_with_the_oracle(
     layout: str, sizes: tuple[int, int, int], tile: tuple[int, int, int], type: str
 ) -> None:
     f, arrays = product(layout, type), operands(layout, type, *sizes)
-    options = tc.GpuOptions(tc.ScheduleOptions(tile=tile))
+    options = tc.GpuOptions(tc.ScheduleOptions(tile=tile), tensor_cores=tc.TensorCores.WARPGROUPS)
     kernel = f.compile(*arrays, target="cuda:sm_90a", options=options)
     assert "wgmma.mma_async" in kernel.source
     found: Any = f(*(tc.to_device(array) for array in arrays), target="cuda:sm_90a", options=options)

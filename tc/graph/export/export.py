@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
@@ -24,10 +25,12 @@ from tc.graph.export.names import owner_of
 from tc.graph.export.processor_source import processor_source
 from tc.graph.export.program import ModelProgram, program_of, require_kernels
 from tc.graph.export.readme import readme
-from tc.graph.run.kernels import compiled
+from tc.graph.run.kernels import compiled, wanted_in
+from tc.targets.options import GpuOptions, TensorCores
 from tc.targets.target import CpuTarget, CudaTarget, EmulatorTarget, OpenClTarget
 
 if TYPE_CHECKING:
+    from tc.artifact.executable import Executable
     from tc.graph.memory.plan import MemoryPlan
     from tc.targets.target import Target
 
@@ -41,7 +44,7 @@ def write_model(folder: Path, name: str, outputs: Sequence[str], plan: MemoryPla
     cuda = _is_cuda(chosen)
     _require_place(folder)
     require_kernels(name, plan.graph)
-    kernels = {results: kernel.executable for results, kernel in compiled(plan, target).items()}
+    kernels = _executables(plan, target)
     program = program_of(owner_of(folder.absolute().name), name, outputs, plan, kernels)
     contents = dict(_cuda_files(program) if cuda else _processor_files(program))
     contents["README.md"] = readme(program, str(chosen), cuda=cuda)
@@ -50,6 +53,18 @@ def write_model(folder: Path, name: str, outputs: Sequence[str], plan: MemoryPla
         write_folder(folder, contents.items())
     except OSError as error:
         raise GraphError(f"{folder} cannot be written: {error.strerror or error}; name another folder") from error
+
+
+def _executables(plan: MemoryPlan, target: str | None) -> dict[tuple[str, ...], Executable]:
+    """By the names of results.  Only drivers describe the tensors of which kernels copy boxes: others serve instead."""
+    found = {}
+    for (results, kernel), wanted in zip(compiled(plan, target).items(), wanted_in(plan), strict=True):
+        executable = kernel.executable
+        if any(grid.maps for grid in executable.convention.grids) and isinstance(executable.asked, GpuOptions):
+            options = replace(executable.asked, tensor_cores=TensorCores.WARPGROUPS)
+            executable = wanted.comprehension.kernels.get(wanted.signature, kernel.target, options).executable
+        found[results] = executable
+    return found
 
 
 def _is_cuda(target: Target) -> bool:

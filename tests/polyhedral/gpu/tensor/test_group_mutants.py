@@ -223,7 +223,8 @@ def test_sums_that_are_read_before_products_have_ended_are_refused_and_seen(step
 
 def test_instructions_are_begun_before_copies_and_awaited_behind() -> None:
     f, arrays = product("AB", "float16"), operands("AB", "float16", 64, 64, 256)
-    kernel = f.compile(*arrays, target="emulator", options=tc.GpuOptions(tc.ScheduleOptions(tile=(64, 64, 64))))
+    options = tc.GpuOptions(tc.ScheduleOptions(tile=(64, 64, 64)), tensor_cores=tc.TensorCores.WARPGROUPS)
+    kernel = f.compile(*arrays, target="emulator", options=options)
     names = ("tc_begin_products", "tc_copy_later", "tc_end_products")
     begun, copied, ended = (kernel.source.rindex(f" {name}(team") for name in names)
     assert begun < copied < ended
@@ -233,5 +234,10 @@ def judged(made: Mistake, layout: str = "AB'", steps: int = 128) -> Verdict:
     a, b = operands(layout, "float16", 128, 128, steps)
     first, second, term = LAYOUTS[layout]
     text = f"def f(float16{first}, float16{second}) -> (C) {{ C(m,n) +=! {term} }}"
-    options = tc.GpuOptions(tc.ScheduleOptions(tile=(128, 128, 64)), stages=2, shared_memory=64 << 10)
+    options = tc.GpuOptions(
+        tc.ScheduleOptions(tile=(128, 128, 64)),
+        stages=2,
+        shared_memory=64 << 10,
+        tensor_cores=tc.TensorCores.WARPGROUPS,
+    )
     return judge(text, "f", Given({"A": a, "B": b}), options, made)

@@ -17,8 +17,8 @@ from tests.polyhedral.gpu.tensor.products import LAYOUTS, TYPES, agree, operands
 from tests.translated import translated
 from tests.turns import every, every_row, one_in
 
-TILE = tc.GpuOptions(tc.ScheduleOptions(tile=(64, 64, 64)))
-WIDE = tc.GpuOptions(tc.ScheduleOptions(tile=(128, 128, 64)))
+TILE = tc.GpuOptions(tc.ScheduleOptions(tile=(64, 64, 64)), tensor_cores=tc.TensorCores.WARPGROUPS)
+WIDE = replace(TILE, schedule=tc.ScheduleOptions(tile=(128, 128, 64)))
 
 
 def is_grouped(kernel: Kernel) -> bool:

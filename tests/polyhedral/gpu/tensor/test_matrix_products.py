@@ -183,7 +183,7 @@ def test_no_matrix_instructions_are_used_where_they_are_not_wanted_or_missing() 
     kernel = f.compile(*few, target="emulator")
     assert not multiplies(kernel)
     (said,) = (decision for decision in kernel.decisions if decision.option == "tensor_cores")
-    assert (said.asked, said.taken) == (tc.TensorCores.WARPGROUPS, tc.TensorCores.NONE)
+    assert (said.asked, said.taken) == (tc.TensorCores.STREAMS, tc.TensorCores.NONE)
     assert said.reason == "no warps run whole blocks of a product"
     assert "mma.sync" not in f.compile((64, 64), (64, 64), target="cuda:sm_75").source
 
