@@ -77,6 +77,21 @@ def test_models_may_need_no_kernel(tmp_path: Path) -> None:
     np.testing.assert_array_equal(results(built(tmp_path / "same"), [same]), [same])
 
 
+def test_kernels_describe_no_tensors(tmp_path: Path) -> None:
+    """Only a driver can: in place of streams of boxes, threads copy tiles."""
+    builder, halves = tc.graph.Builder("halves"), ScalarType.FLOAT16
+    x, y = builder.input("x", halves, (1024, 128)), builder.input("y", halves, (128, 1024))
+    made = builder.call("def mm(float16(M,K) A, float16(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }", x, y)
+    model = tc.graph.Model.of(builder.finish(list(made)), Settings(target="cuda:sm_90a"))
+    (kernel,) = model.compile().kernels.values()
+    assert "cp.async.bulk.tensor" in kernel.source
+    model.export(tmp_path / "halves")
+    (name,) = described(tmp_path / "halves")["kernels"]
+    text = (tmp_path / "halves" / name).read_text()
+    assert "cp.async.bulk.tensor" not in text
+    assert "wgmma.mma_async" in text
+
+
 CALLS = """
 #include "model.h"
 #include "files.h"
