@@ -5,9 +5,13 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tc
+import tc.graph
+from tc.base.types import ScalarType
+from tc.graph.settings import Settings
 from tc.reference.compare import compare
 from tc.runtime.cuda import nvrtc
 from tests.cuda.nvrtc_ptx import ptx_of
@@ -21,6 +25,10 @@ TARGET = "cuda:sm_90a"
 OPTIONS = tc.GpuOptions(
     tc.ScheduleOptions(tile=(64, 64, 64)), stages=2, shared_memory=64 << 10, tensor_cores=tc.TensorCores.STREAMS
 )
+# Twice a product, in tiles of 64 by 64.
+TWICE = """def twice(float16(M,K) A, float16(K,N) B) -> (C) {
+    S(m,n) +=! float32(A(m,k)) * float32(B(k,n))
+    C(m,n) = float16(2.0 * S(m,n)) }"""
 
 
 def compile_and_translate(source: str, architecture: str) -> Any:
@@ -79,3 +87,27 @@ def test_mistakes_in_streams_are_noticed(mistake: str) -> None:
         except tc.DeviceError:
             right.append(False)
     assert all(right) == (not mistake)
+
+
+def test_streams_run_in_graphs_of_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nodes of the driver's graphs have their arguments one by one, too, and are given other arrays later."""
+    monkeypatch.setattr("tc.api.kernels.default_options", lambda _target, _numerics: OPTIONS)
+    builder, halves = tc.graph.Builder("halves"), ScalarType.FLOAT16
+    x, y = builder.input("x", halves, (64, 128)), builder.input("y", halves, (128, 128))
+    (first,) = builder.call(TWICE, x, y)
+    made = builder.call(TWICE, first, y)
+    model = tc.graph.Model.of(builder.finish(list(made)), Settings(target=TARGET))
+    GPU.log()
+    kept: list[tuple[object, object]] = []
+    for seed in range(2):
+        a, b = operands("AB", "float16", 64, 128, 128, seed)
+        a, b = a / np.float16(16), b / np.float16(16)
+        kept.append((tc.to_device(a), tc.to_device(b)))  # the next ones are elsewhere
+        found: Any = model(*kept[-1])
+        c = np.float32(2) * a.astype(np.float32) @ b
+        np.testing.assert_allclose(found.numpy().astype(np.float32), 2 * c @ b, rtol=0.05, atol=0.05)
+    assert not GPU.failures
+    calls = [line.split()[0] for line in GPU.log()]
+    names = ("GraphAddKernelNode", "GraphLaunch", "GraphExecKernelNodeSetParams")
+    assert [calls.count(f"cu{name}") for name in names] == [2, 2, 2]
+    assert "cuTensorMapEncodeTiled" in calls
