@@ -13,6 +13,7 @@ import pytest
 
 import tc
 from tc.language.program.functions import FUNCTIONS
+from tc.polyhedral.ir.launch_order import Digit, LaunchOrder
 from tc.reference.compare import compare
 from tc.runtime.cuda import nvrtc
 from tests.comprehensions.case import Case
@@ -90,6 +91,21 @@ def test_launched_steps_agree_with_the_oracle(name: str) -> None:
     grids = len(kernel.executable.convention.grids)
     assert launched == grids + (len(steps.values) - 1) * (steps.last - steps.first + 1)
     assert compare(list(definition.oracle(*arrays).values())[-1], found.numpy()).ok
+    assert not GPU.failures
+
+
+def test_blocks_in_another_order_agree_with_the_oracle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three rows of two blocks, column by column."""
+    order = LaunchOrder(((Digit(1, 3, 1),), (Digit(3, 2, 1),)))
+    monkeypatch.setattr("tc.codegen.printer.launches.block_order", lambda *_given: order)
+    random = np.random.default_rng(3)
+    arrays = [random.standard_normal(shape).astype(np.float32) for shape in ((45, 20), (20, 30))]
+    options = tc.GpuOptions(tc.ScheduleOptions(tile=(16, 16, 8)), block=(8, 8), split_k_blocks=1)
+    kernel = MM.compile(*arrays, target="cuda", options=options)
+    assert kernel.executable.convention.grids[0].grid == (2, 3, 1)
+    assert "const int block_y = block % 3;" in kernel.source
+    found: Any = MM(*map(tc.to_device, arrays), target="cuda", options=options)
+    assert compare(MM.oracle(*arrays)["C"], found.numpy()).ok
     assert not GPU.failures
 
 

@@ -11,6 +11,7 @@ from typing import Final
 from tc.base.frozen import frozen
 from tc.base.grid import STATIC_SHARED, Argument, GridKernel, Place, TensorMap
 from tc.base.types import ScalarType
+from tc.codegen.index.block_orders import block_order
 from tc.codegen.index.launch import AXES, Launch, launch_of
 from tc.codegen.index.launch_offsets import LaunchOffsets
 from tc.codegen.index.placement import ALIGNMENT
@@ -29,6 +30,7 @@ from tc.polyhedral.analysis.ranges import Range, Ranges, range_of
 from tc.polyhedral.execution.streamed import stream_in
 from tc.polyhedral.execution.thread_registers import ThreadRegisters
 from tc.polyhedral.generate.thread_orders import thread_order
+from tc.polyhedral.ir.launch_order import Digit, LaunchOrder
 from tc.polyhedral.ir.loops import (
     Barrier,
     Buffer,
@@ -46,7 +48,7 @@ from tc.polyhedral.ir.loops import (
 )
 from tc.polyhedral.ir.streams import FILLING_WARPS
 from tc.polyhedral.ir.swizzle import SWIZZLED_ROWS
-from tc.polyhedral.ir.thread_order import Digit, ThreadOrder
+from tc.polyhedral.proof.printed.verify_block_order import prove_block_order
 from tc.polyhedral.proof.printed.verify_thread_order import prove_thread_order
 
 # In the emulator, blocks and threads run in another order at every launch.
@@ -109,7 +111,8 @@ def launch(printer: TreePrinter, tree: LoopTree, scope: Scope) -> Printed:
         for name in (context.names.tensors[own.name],)
     )
     own_names = (*buffers, *channels)
-    kernel = _Kernel(label, context.dialect, launched, captured, body, shared, own_names, order, filling, maps)
+    blocks = _block_order(context, tree, launched)
+    kernel = _Kernel(label, context.dialect, launched, captured, body, shared, own_names, order, blocks, filling, maps)
     if context.dialect.grids is not None:
         own = _grid_kernel(kernel, context.dialect.grids, context.program)
     elif TEAM.name in body.facts.names:
@@ -124,8 +127,8 @@ class _Kernel:
     """What one thread does: ``body``, which mentions the parameters ``captured``.
 
     ``shared``: declares the ``buffers`` that the threads of a block share, where the body does not.  ``order``: of the
-    threads of a block; None: as the hardware numbers them.  ``filling``: what threads do before, from which some
-    return; ``maps``: of the tensors of which these copy boxes.
+    threads of a block, ``blocks``: of those of the grid; None: as the hardware numbers them.
+    ``filling``: what threads do before, from which some return; ``maps``: of the tensors of which these copy boxes.
     """
 
     label: str
@@ -135,18 +138,30 @@ class _Kernel:
     body: Printed
     shared: Printed
     buffers: tuple[Parameter, ...]
-    order: ThreadOrder | None = None
+    order: LaunchOrder | None = None
+    blocks: LaunchOrder | None = None
     filling: Printed = field(default_factory=lambda: Printed(()))
     maps: tuple[TensorMap, ...] = ()
 
 
-def _order(context: Context, tree: LoopTree, launched: Launch) -> ThreadOrder | None:
+def _order(context: Context, tree: LoopTree, launched: Launch) -> LaunchOrder | None:
     """That in which warps read little from shared memory, on machines that have warps."""
     if context.dialect.grids is None or context.dialect.exchange is None:
         return None
     found = thread_order(tree, launched.block, context.bodies, context.program.promoted)
     if found is not None:
         prove_thread_order(tree, launched.block, found)
+    return found
+
+
+def _block_order(context: Context, tree: LoopTree, launched: Launch) -> LaunchOrder | None:
+    """That in which the second-level cache has little to hold, on machines that are known to have one."""
+    program = context.program
+    if context.dialect.grids is None or context.dialect.exchange is None or len(launched.grid) > len(AXES):
+        return None
+    found = block_order(tree, launched.grid, context.bodies, program.promoted, program.multiprocessors)
+    if found is not None:
+        prove_block_order(launched.grid, found)
     return found
 
 
@@ -196,12 +211,16 @@ def _grid_kernel(kernel: _Kernel, words: GridWords, program: LoopProgram) -> Pri
         begin.append(line("const {} {} = {};", kernel.dialect.index, named(name), named(own.name)))
     if kernel.order is not None:
         begin.append(line("const {} {} = {};", _UNSIGNED, _NUMBER, _thread_number(launched, words)))
+    if kernel.blocks is not None:
+        begin.append(line("const {} {} = {};", _UNSIGNED, _BLOCK_NUMBER, _block_number(launched, words)))
     orders = iter(kernel.order.digits if kernel.order is not None else ())
     for c in launched.coordinates:
         word = words.block if c.kind is LoopKind.BLOCK else words.thread
-        digits = next(orders, None) if c.kind is LoopKind.THREAD else None
-        plain = c.value(word.format(axis=AXES[c.axis], number=c.axis))
-        value = plain if digits is None else _sum(digits, grid.threads)
+        value = c.value(word.format(axis=AXES[c.axis], number=c.axis))
+        if c.kind is LoopKind.BLOCK and kernel.blocks is not None and c.axis < len(kernel.blocks.digits):
+            value = _sum(kernel.blocks.digits[-1 - c.axis], grid.grid[0] * grid.grid[1], _BLOCK_NUMBER)
+        elif c.kind is LoopKind.THREAD and (digits := next(orders, None)) is not None:
+            value = _sum(digits, grid.threads, _NUMBER)
         if c.variable in kernel.body.facts.names | kernel.filling.facts.names:
             begin.append(line("const {} {} = {};", kernel.dialect.index, named(c.variable), value))
     begin.append(kernel.shared)
@@ -249,6 +268,7 @@ def _in_versions(kernel: _Kernel) -> tuple[tuple[Printed, ...], Printed]:
 
 _UNSIGNED: Final = "unsigned"
 _NUMBER: Final = "thread"
+_BLOCK_NUMBER: Final = "block"
 
 
 def _thread_number(launched: Launch, words: GridWords) -> str:
@@ -258,11 +278,17 @@ def _thread_number(launched: Launch, words: GridWords) -> str:
     return along[0] if y == 1 else f"{x} * {along[1]} + {along[0]}"
 
 
-def _sum(digits: tuple[Digit, ...], threads: int) -> str:
-    """The iteration of a thread, of so many."""
+def _block_number(launched: Launch, words: GridWords) -> str:
+    """Of a block along x and y, as the hardware counts."""
+    x, y = (words.block.format(axis=AXES[n], number=n) for n in range(2))
+    return f"{launched.sizes(LoopKind.BLOCK)[0]} * {y} + {x}"
+
+
+def _sum(digits: tuple[Digit, ...], threads: int, number: str) -> str:
+    """The iteration of a thread or a block with a number, of so many."""
     found: list[str] = []
     for own in reversed(digits):
-        value = _NUMBER if own.below == 1 else f"{_NUMBER} / {own.below}"
+        value = number if own.below == 1 else f"{number} / {own.below}"
         value += f" % {own.count}" if own.below * own.count < threads else ""
         found.append(value if own.factor == 1 else f"{value} * {own.factor}")
     return " + ".join(found)

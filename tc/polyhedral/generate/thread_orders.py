@@ -14,6 +14,7 @@ from typing import Final
 from tc.language.program.program import Expression, IteratorReference, Read, walk
 from tc.polyhedral.execution.barriers import Step
 from tc.polyhedral.execution.loop_execution import loop_paths
+from tc.polyhedral.ir.launch_order import Digit, LaunchOrder
 from tc.polyhedral.ir.loops import (
     Allocation,
     Buffer,
@@ -26,7 +27,6 @@ from tc.polyhedral.ir.loops import (
     StatementBody,
     variables,
 )
-from tc.polyhedral.ir.thread_order import Digit, ThreadOrder
 
 # The threads of a warp along x and y.
 _COLUMNS: Final = 8
@@ -35,7 +35,7 @@ _ROWS: Final = 4
 
 def thread_order(
     nest: LoopTree, block: tuple[int, ...], bodies: Mapping[str, StatementBody], buffers: Collection[Buffer]
-) -> ThreadOrder | None:
+) -> LaunchOrder | None:
     """That of the block of a nest, if it multiplies matrices; None where iterations are as the hardware numbers them.
 
     ``block``: its threads, outermost loop first.  ``buffers``: those that allocations bring.
@@ -88,9 +88,9 @@ def _variables(subscripts: tuple[Expression, ...], values: Mapping[str, IndexExp
                 yield from variables(values[part.name])
 
 
-def _interleaved(columns: int) -> ThreadOrder:
+def _interleaved(columns: int) -> LaunchOrder:
     """Bits of the number in a warp belong to x and y in turns: x y x x y, from the last one."""
     warps = columns // _COLUMNS
     x = (Digit(1, 2, 1), Digit(4, 4, 2), Digit(32, warps, _COLUMNS))
     y = (Digit(2, 2, 1), Digit(16, 2, 2), Digit(32 * warps, 1 << 10, _ROWS))
-    return ThreadOrder((y, x))
+    return LaunchOrder((y, x))

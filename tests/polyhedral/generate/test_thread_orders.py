@@ -11,8 +11,8 @@ import pytest
 
 import tc
 from tc.polyhedral.ir.counterexample import Violation
+from tc.polyhedral.ir.launch_order import Digit, LaunchOrder
 from tc.polyhedral.ir.loops import IndexLiteral, Instance, Loop, LoopKind
-from tc.polyhedral.ir.thread_order import Digit, ThreadOrder
 from tc.polyhedral.proof.printed.verify_thread_order import find_misplaced_thread
 from tests.translated import translated
 
@@ -51,16 +51,16 @@ def test_other_blocks_are_as_the_hardware_numbers_them() -> None:
 
 
 NEST = Loop("y", IndexLiteral(0), IndexLiteral(7), 1, LoopKind.THREAD, LEAF)
-ORDER = ThreadOrder(((Digit(2, 2, 1), Digit(16, 4, 2)), (Digit(1, 2, 1), Digit(4, 4, 2))))
+ORDER = LaunchOrder(((Digit(2, 2, 1), Digit(16, 4, 2)), (Digit(1, 2, 1), Digit(4, 4, 2))))
 
 
 def test_a_right_order_is_proven() -> None:
     assert find_misplaced_thread(NEST, (8, 8), ORDER) is None
 
 
-def mutants(order: ThreadOrder) -> list[ThreadOrder]:
+def mutants(order: LaunchOrder) -> list[LaunchOrder]:
     """One digit is of another size, or gone, and some thread has another iteration then."""
-    found: list[ThreadOrder] = []
+    found: list[LaunchOrder] = []
     for loop, digits in enumerate(order.digits):
         for place, digit in enumerate(digits):
             for other in (
@@ -71,7 +71,7 @@ def mutants(order: ThreadOrder) -> list[ThreadOrder]:
                 replace(digit, factor=0),
             ):
                 changed = (*digits[:place], other, *digits[place + 1 :])
-                found.append(ThreadOrder((*order.digits[:loop], changed, *order.digits[loop + 1 :])))
+                found.append(LaunchOrder((*order.digits[:loop], changed, *order.digits[loop + 1 :])))
     return [own for own in found if any(own.iterations(n) != order.iterations(n) for n in range(64))]
 
 
@@ -91,7 +91,7 @@ def test_lanes_that_exchange_values_stay_where_they_are() -> None:
 
 
 def test_a_wrong_order_is_never_printed() -> None:
-    wrong = ThreadOrder(((Digit(1, 8, 1),), (Digit(1, 8, 1),)))
+    wrong = LaunchOrder(((Digit(1, 8, 1),), (Digit(1, 8, 1),)))
     with (
         patch("tc.codegen.printer.launches.thread_order", return_value=wrong),
         pytest.raises(tc.VerificationError, match=r"^the order of threads is not proven correct: .*thread \(0, 1\)$"),

@@ -12,18 +12,18 @@ from itertools import product
 from tc.base.errors import VerificationError
 from tc.polyhedral.execution.loop_execution import loop_paths
 from tc.polyhedral.ir.counterexample import Counterexample, Violation
+from tc.polyhedral.ir.launch_order import LaunchOrder
 from tc.polyhedral.ir.loops import Allocation, Loop, LoopKind, LoopTree, Sharing
-from tc.polyhedral.ir.thread_order import ThreadOrder
 
 
-def prove_thread_order(nest: LoopTree, block: tuple[int, ...], order: ThreadOrder) -> None:
+def prove_thread_order(nest: LoopTree, block: tuple[int, ...], order: LaunchOrder) -> None:
     """VerificationError where threads of a block of this size cannot have this order; the last loop is x."""
     found = find_misplaced_thread(nest, block, order)
     if found is not None:
         raise VerificationError(f"the order of threads is not proven correct: {found}")
 
 
-def find_misplaced_thread(nest: LoopTree, block: tuple[int, ...], order: ThreadOrder) -> Counterexample | None:
+def find_misplaced_thread(nest: LoopTree, block: tuple[int, ...], order: LaunchOrder) -> Counterexample | None:
     """An iteration that no thread has, or what exchanges values between lanes; None if all is well."""
     for leaf, path in loop_paths(nest, ()):
         for step in path:
