@@ -30,7 +30,7 @@ from tc.polyhedral.generate.obstacles import (
 from tc.polyhedral.gpu.mapping.chain_plan import with_chain
 from tc.polyhedral.gpu.mapping.reread_rows import reread_bytes
 from tc.polyhedral.gpu.mapping.split_plan import Group, Plan, plan_split
-from tc.polyhedral.gpu.tensor.groups import has_groups, has_large_product
+from tc.polyhedral.gpu.tensor.groups import has_groups, has_large_product, has_wide_product
 from tc.polyhedral.schedule.counted import with_counts
 from tc.polyhedral.schedule.scan import Scanning
 from tc.polyhedral.schedule.scatter_plan import Owners, Sharers, plan_scatters
@@ -87,8 +87,8 @@ def _unchained(specialization: Specialization, options: Options, machine: Machin
             products = any(own.reduction and matrix_factors(own.value, rounded) for own in statements)
             matrices = options.tensor_cores is not TensorCores.NONE and bool(machine.matrix_shapes) and products
             decided = resolved(options, machine, matrices=matrices)
-            groups = has_groups(options, machine) and has_large_product(specialization, machine)
-            decisions = tuple(_with_room(own, specialization, machine, groups=groups) for own in decided)
+            large = _large_tiles(specialization, options, machine) if matrices else None
+            decisions = tuple(_with_room(own, specialization, machine, large) for own in decided)
         case _:
             decisions = ()
     taken = _taking(options, decisions)
@@ -99,15 +99,23 @@ def _unchained(specialization: Specialization, options: Options, machine: Machin
 _BESIDE_ROWS: Final = 8 << 10
 
 
-def _with_room(decision: Decision, specialization: Specialization, machine: GpuMachine, *, groups: bool) -> Decision:
+def _large_tiles(specialization: Specialization, options: GpuOptions, machine: GpuMachine) -> str | None:
+    """Why a block has all of the shared memory for its product; None where it has none of this kind."""
+    if has_groups(options, machine) and has_large_product(specialization, machine):
+        return "tiles of groups of four warps are large"
+    wide = has_wide_product(specialization, machine)
+    return "tiles of 128 by 256 results of single warps are large" if wide else None
+
+
+def _with_room(decision: Decision, specialization: Specialization, machine: GpuMachine, large: str | None) -> Decision:
     """The decision; on shared memory, with room for a row that is read again where that takes a multiprocessor.
 
-    So has a tile of a product on which ``groups`` of warps work, one block at a time.
+    So has a tile of a product, one block at a time, where something says that it is ``large``.
     """
     if decision.option != "shared_memory":
         return decision
-    if groups:
-        return replace(decision, taken=machine.most_shared, reason="tiles of groups of four warps are large")
+    if large is not None:
+        return replace(decision, taken=machine.most_shared, reason=large)
     row = reread_bytes(specialization)
     if not machine.block_shared < row + _BESIDE_ROWS <= machine.most_shared:
         return decision

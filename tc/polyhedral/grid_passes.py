@@ -125,7 +125,8 @@ def tiles_of(options: GpuOptions, scop: Scop, machine: GpuMachine) -> ChooseCuts
         choose = whole_loops(explicit_sizes(sizes, rounded=True))
     if options.tensor_cores is TensorCores.NONE:
         return choose
-    return with_warp_tiles(choose, scop, machine, Asked(sizes, options.block, has_groups(options, machine)))
+    asked = Asked(sizes, options.block, has_groups(options, machine), known(options.shared_memory))
+    return with_warp_tiles(choose, scop, machine, asked)
 
 
 def _unroll_in_threads(tree: ScheduleTree, scop: Scop, options: GpuOptions, _machine: GpuMachine) -> State:

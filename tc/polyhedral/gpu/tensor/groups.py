@@ -1,4 +1,4 @@
-"""Whether groups of four warps may multiply matrices together, and tiles may be as large as is best for them."""
+"""Whether groups of four warps may multiply matrices together, and tiles may be as large as is best for warps."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 from tc.language.program.specialization import Specialization
 from tc.language.program.terms import factors_of_instructions
-from tc.polyhedral.gpu.tensor.warp_tiles import GROUP_TILES
+from tc.polyhedral.gpu.tensor.warp_tiles import GROUP_TILES, WIDE_BLOCKS, WIDE_BYTES, WIDE_TILE, WarpTile
 from tc.targets.machine import GpuMachine
 from tc.targets.options import GpuOptions, TensorCores
 
@@ -18,9 +18,18 @@ def has_groups(options: GpuOptions, machine: GpuMachine) -> bool:
 
 def has_large_product(specialization: Specialization, machine: GpuMachine) -> bool:
     """Whether a product of halves has as many of the largest tiles as keep a machine busy."""
-    largest = GROUP_TILES[0]
+    return _has_tiles(specialization, GROUP_TILES[0], machine.enough_blocks)
+
+
+def has_wide_product(specialization: Specialization, machine: GpuMachine) -> bool:
+    """Whether one has so many of the widest tiles of single warps, for which a block of the machine has room."""
+    wide = _has_tiles(specialization, WIDE_TILE, WIDE_BLOCKS * machine.enough_blocks)
+    return wide and machine.most_shared >= WIDE_BYTES
+
+
+def _has_tiles(specialization: Specialization, tile: WarpTile, count: int) -> bool:
     return any(
-        math.prod(specialization.layouts[own.target].shape) >= machine.enough_blocks * largest.rows * largest.columns
+        math.prod(specialization.layouts[own.target].shape) >= count * tile.points
         for own in specialization.program.statements
         if factors_of_instructions(own.value) is not None
     )

@@ -97,6 +97,11 @@ TILES: Final = (
     WarpTile(64, 32, 2, 2),
     WarpTile(32, 32, 2, 2),
 )
+# Of products of halves that have so many tiles of it that the last ones do not matter, one block at a time on a
+# multiprocessor, where that has room for three tiles of both operands.
+WIDE_TILE: Final = WarpTile(128, 256, 2, 4)
+WIDE_BLOCKS: Final = 4
+WIDE_BYTES: Final = 3 * PAIR * (WIDE_TILE.rows + WIDE_TILE.columns) * (_STEPS * 16 + GROUP)
 # Of warpgroups; columns of an instruction are as many as the tile has.
 GROUP_COLUMNS: Final = (64, 128, 256)
 GROUP_TILES: Final = (
@@ -122,11 +127,15 @@ SMALL_TILES: Final = (
 
 @frozen
 class Asked:
-    """Sizes of tiles and of blocks that were asked for; ``groups``: warpgroups may multiply matrices, too."""
+    """Sizes of tiles and of blocks that were asked for; ``groups``: warpgroups may multiply matrices, too.
+
+    ``shared``: bytes of shared memory that a block may have.
+    """
 
     sizes: tuple[int, ...] | None
     block: tuple[int, ...] | None
     groups: bool
+    shared: int
 
 
 def with_warp_tiles(choose: ChooseCuts, scop: Scop, machine: GpuMachine, asked: Asked) -> ChooseCuts:
@@ -211,6 +220,9 @@ def _tile(
         return next((tile for tile in tiles if blocks(tile) >= machine.enough_blocks), None)
 
     found, by_groups = fitting(candidates), fitting(groups)
+    wide = asked.sizes is None and block is None and product.taps == 1 and asked.shared >= WIDE_BYTES
+    if wide and product.shape.elements == PAIR and blocks(WIDE_TILE) >= WIDE_BLOCKS * machine.enough_blocks:
+        found = [*fitting([WIDE_TILE]), *found]
     large = [tile for tile in found if tile not in SMALL_TILES]
     # Of few tiles, those of single warps are smaller, and more.
     chosen = enough(by_groups) or (by_groups[0] if by_groups and asked.sizes is not None else None)

@@ -20,6 +20,7 @@ from tests.polyhedral.gpu.tensor.products import (
     operands,
     product,
 )
+from tests.translated import translated
 from tests.turns import every, one_in
 
 ARCHITECTURES = ("sm_80", "sm_86", "sm_89", "sm_90", "sm_100")
@@ -212,3 +213,22 @@ def test_short_rows_of_images_are_not_worth_it() -> None:
     ).single()
     assert not multiplies(planes.compile((64, 64, 16, 16), (64, 64, 3, 3), target="emulator"))
     assert multiplies(planes.compile((64, 64, 14, 34), (64, 64, 3, 3), target="emulator"))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "options", "tile", "shared"),
+    [
+        ((4096, 4096, 64), tc.GpuOptions(), (128, 256, 32), "tiles of 128 by 256 results of single warps are large"),
+        ((4096, 4096, 64), tc.GpuOptions(shared_memory=80 << 10), (128, 128, 32), ""),  # less than three such tiles
+        ((2048, 2048, 64), tc.GpuOptions(), (128, 128, 32), "two such blocks fit a multiprocessor"),  # few tiles
+    ],
+    ids=["large", "little memory", "smaller"],
+)
+def test_large_products_have_wide_tiles(
+    sizes: tuple[int, int, int], options: tc.GpuOptions, tile: tuple[int, ...], shared: str
+) -> None:
+    m, n, k = sizes
+    made = translated(product("AB'", "float16"), (m, k), (n, k), target="cuda:sm_80", options=options)
+    said = {own.option: own for own in made.decisions}
+    assert said["tile"].taken == tile
+    assert (said["shared_memory"].reason if "shared_memory" in said else "") == shared
