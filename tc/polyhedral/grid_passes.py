@@ -34,6 +34,7 @@ from tc.polyhedral.gpu.tensor.stream_tiles import stream_tiles
 from tc.polyhedral.gpu.tensor.warp_tiles import Asked, with_warp_tiles
 from tc.polyhedral.ir.loops import LoopTree
 from tc.polyhedral.ir.scop import Scop
+from tc.polyhedral.ir.swizzle import SWIZZLED_ROWS
 from tc.polyhedral.ir.tree import ScheduleTree
 from tc.polyhedral.passes import Loops, Passes, State, in_separate_tiles, localize, with_constant_unroll_bounds
 from tc.polyhedral.separate.complete_tiles import complete_tiles
@@ -48,6 +49,9 @@ from tc.targets.options import Fusion, GpuOptions, TensorCores
 from tc.targets.resolve import known
 
 MAP: Final = "map"
+# Of tiles of operands of products by default.
+_GROUP_STEPS: Final = 64
+_WARP_STEPS: Final = 32
 
 
 def _map(tree: ScheduleTree, scop: Scop, options: GpuOptions, machine: GpuMachine) -> State:
@@ -86,10 +90,17 @@ def _unroll_rows(tree: ScheduleTree, scop: Scop, _options: GpuOptions, machine: 
 
 
 def _promote_temporaries(tree: ScheduleTree, scop: Scop, options: GpuOptions, machine: GpuMachine) -> State:
-    private, shared, shuffles = options.register_accumulators, options.shared_memory, options.shuffles
-    # So many tiles of operands as are asked for need all the room.
-    shapes = _matrix_shapes(options, machine) if options.stages is None else ()
-    memory = Memory(known(private), known(shared), known(shuffles), machine.multiprocessor.registers, shapes)
+    private, shuffles = options.register_accumulators, options.shuffles
+    tile = options.schedule.tile or (_GROUP_STEPS if has_groups(options, machine) else _WARP_STEPS,)
+    memory = Memory(
+        known(private),
+        _shared_room(options, machine),
+        known(shuffles),
+        machine.multiprocessor.registers,
+        _matrix_shapes(options, machine),
+        options.stages,
+        tile[-1],
+    )
     return promote_temporaries(tree, scop, memory)
 
 
@@ -98,8 +109,17 @@ def _promote_private(tree: ScheduleTree, scop: Scop, options: GpuOptions, _machi
     return promote_private(tree, scop, private) if private else (tree, scop)
 
 
-def _promote_shared(tree: ScheduleTree, scop: Scop, options: GpuOptions, machine: GpuMachine) -> State:
+def _shared_room(options: GpuOptions, machine: GpuMachine) -> int:
+    """Bytes for buffers.  Of all that a block can have, or one of two blocks, the channels of a stream take some: they
+    lie before what is swizzled.
+    """
     shared = known(options.shared_memory)
+    streams = has_groups(options, machine) and options.tensor_cores is TensorCores.STREAMS
+    return shared - SWIZZLED_ROWS if streams and shared in (machine.most_shared, machine.block_shared) else shared
+
+
+def _promote_shared(tree: ScheduleTree, scop: Scop, options: GpuOptions, machine: GpuMachine) -> State:
+    shared = _shared_room(options, machine)
     if not shared:
         return tree, scop
     padding = Padding.BANKS if options.padding is None else options.padding

@@ -259,7 +259,7 @@ def _of_memory(asked: GpuOptions, attempt: Attempt, facts: Facts) -> Iterator[De
     grouped = any(isinstance(node, GroupMma) for node in _nodes(facts.root))
     streamed = any(isinstance(node, Loop) and node.stream is not None for node in _nodes(facts.root))
     if options.tensor_cores is TensorCores.STREAMS and grouped and not streamed:
-        reason = "no loop over tiles of a product copies boxes that descriptions of tensors fit"
+        reason = "no loop over tiles of a product copies boxes ahead of it that descriptions of tensors fit"
         yield Decision("tensor_cores", asked.tensor_cores, TensorCores.WARPGROUPS, reason)
     lanes = any(promotion.buffer.sharing is Sharing.LANES for promotion in promotions)
     if asked.shuffles is None and options.shuffles and not lanes:

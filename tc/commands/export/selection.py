@@ -26,7 +26,10 @@ _LONGEST: Final = 64
 _DIGITS: Final = 8
 
 
-_DESCRIBED: Final = "it copies boxes of tensors that only the CUDA driver can describe"
+_DESCRIBED: Final = (
+    "it copies boxes of tensors that only the CUDA driver can describe; "
+    "tune or compile it with tensor_cores=tc.TensorCores.WARPGROUPS"
+)
 
 
 @frozen

@@ -1,7 +1,7 @@
-"""Promotes results of products of halves to shared memory, from where threads store whole pieces of rows.
+"""Promotes a result of a product of halves to shared memory, from where threads store whole pieces of rows.
 
 Matrix instructions leave each lane pairs of neighbours, four lanes 16 bytes of a row, which is half of what the
-second-level cache takes at a time.  On an H200, products of 16,384 by 512 by 512 took 1.45 times as long without.
+second-level cache takes at a time.
 """
 
 from __future__ import annotations
@@ -9,18 +9,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence as Items
 from dataclasses import replace
-from typing import Final
+from typing import Final, assert_never
 
 import islpy as isl
 
+from tc.base.frozen import frozen
 from tc.polyhedral.analysis.box import Box, bounding_box, own_space
 from tc.polyhedral.analysis.extents import extent_of
 from tc.polyhedral.gpu.promotion.distribute_copies import distributed, piece_of
 from tc.polyhedral.gpu.promotion.linearize_copies import linearize_copies
+from tc.polyhedral.gpu.tensor.warp_tiles import are_warpgroups
 from tc.polyhedral.ir.loops import Buffer, LoopKind, Sharing
 from tc.polyhedral.ir.scop import Scop
-from tc.polyhedral.ir.tree import Extension, Filter, Member, Node, Sequence
-from tc.polyhedral.transform.buffer_layouts import Padding, bytes_of, padded_layout
+from tc.polyhedral.ir.tree import Band, Extension, Filter, Leaf, Member, Node, Sequence
+from tc.polyhedral.transform.buffer_layouts import VECTOR_BYTES, Padding, bytes_of, padded_layout
 from tc.polyhedral.transform.promotion import (
     Footprint,
     Placement,
@@ -30,27 +32,68 @@ from tc.polyhedral.transform.promotion import (
     relation_of,
 )
 
-# Bytes of the elements whose pairs are too short, and of the shortest rows whose stores are worth a barrier.
+# Bytes of elements whose pairs are too short, of the shortest rows whose stores are worth a barrier, and of a store.
 _HALF: Final = 2
 _ROW: Final = 64
-# Of the shared memory, the part that tiles of operands are left at least.
-_OPERANDS: Final = 2 / 3
+_PIECE: Final = 8
+# Stages that operands have at least beside a result, where no number of them is asked for: with fewer, threads wait for
+# copies longer than for stores.
+_STAGES: Final = 3
+
+
+@frozen
+class RoundedRoom:
+    """``bytes``: of shared memory.  ``stages``: how many tiles of operands are in it at a time; None: some.  ``steps``:
+    elements of each row and column of operands in such a tile.
+    """
+
+    bytes: int
+    stages: int | None
+    steps: int
+
+    def beside(self, box: Box, threads: Items[int]) -> int:
+        """Bytes that tiles of the operands of a result in a box leave; ``threads``: of a block, x last."""
+        sides = math.prod(box.extents[:-1]) + box.extents[-1]
+        padding = 0 if are_warpgroups(threads) else VECTOR_BYTES // _HALF
+        return self.bytes - (self.stages or _STAGES) * sides * (self.steps + padding) * _HALF
 
 
 def promote_rounded(
-    scop: Scop, sequence: Sequence, domain: isl.UnionSet, above: Items[Member], bytes: int
+    scop: Scop, sequence: Sequence, domain: isl.UnionSet, above: Items[Member], room: RoundedRoom
 ) -> tuple[Scop, Sequence]:
-    """The scop and the sequence in which branches that only write a result of halves do so in shared memory, if a part
-    of so many ``bytes`` has room for it.  Another branch computes products by matrix instructions.
+    """The scop, and the sequence in which one branch that only writes a result of halves does so in shared memory.
+
+    Others compute products by matrix instructions.  Nothing changes where there is no room, or rows have no pieces.
     """
-    branches = []
-    for branch in sequence.filters:
-        scop, child = _in_shared(scop, branch, domain, above, bytes)
-        branches.append(replace(branch, child=child))
-    return scop, Sequence(tuple(branches))
+    if not any(_has_digits(branch.child) for branch in sequence.filters):
+        return scop, sequence  # no warps multiply matrices
+    for place, branch in enumerate(sequence.filters):
+        found = _in_shared(scop, branch, domain, above, room)
+        if found is not None:
+            branches = list(sequence.filters)
+            branches[place] = replace(branch, child=found[1])
+            return found[0], Sequence(tuple(branches))
+    return scop, sequence
 
 
-def _in_shared(scop: Scop, branch: Filter, domain: isl.UnionSet, above: Items[Member], bytes: int) -> tuple[Scop, Node]:
+def _has_digits(node: Node) -> bool:
+    """Whether threads have parts of the iterations of loops below, as matrix instructions deal them to lanes."""
+    match node:
+        case Leaf():
+            return False
+        case Band(members, _, child):
+            return any(member.digit for member in members) or _has_digits(child)
+        case Sequence(filters):
+            return any(_has_digits(branch.child) for branch in filters)
+        case Extension(child=child):
+            return _has_digits(child)
+        case _:
+            assert_never(node)
+
+
+def _in_shared(
+    scop: Scop, branch: Filter, domain: isl.UnionSet, above: Items[Member], room: RoundedRoom
+) -> tuple[Scop, Node] | None:
     own = domain.intersect(branch.domain)
     for result in scop.buffers:
         accesses, others = (accesses_to(scop, result.name, points) for points in (own, domain))
@@ -61,23 +104,33 @@ def _in_shared(scop: Scop, branch: Filter, domain: isl.UnionSet, above: Items[Me
         if result.layout.type.itemsize != _HALF or box is None or box.extents[-1] * _HALF < _ROW:
             continue
         order = tuple(range(len(box.extents)))
-        if bytes_of(padded_layout(result.layout.type, box, order, None)) > (1 - _OPERANDS) * bytes:
+        if bytes_of(padded_layout(result.layout.type, box, order, None)) > room.beside(box, _threads(above, own)):
             continue
         placement = Placement(f"shared{len(scop.promotions)}_{result.name}", order, Sharing.BLOCK, Padding.BANKS)
         promoted = promote_accesses(scop, Footprint(accesses, prefix, box), placement, stored=True)
         if promoted.loads is None and promoted.stores is not None:
-            return _stored(promoted, box, result, Filter(own, branch.child), above)
-    return scop, branch.child
+            found = _stored(promoted, box, result, Filter(own, branch.child), above)
+            if found is not None:
+                return found
+    return None
 
 
-def _stored(promoted: Promoted, box: Box, result: Buffer, branch: Filter, above: Items[Member]) -> tuple[Scop, Node]:
-    """The branch, and behind it what stores its result, in pieces where rows have them."""
+def _threads(above: Items[Member], domain: isl.UnionSet) -> list[int]:
+    """Those of a block along each loop, x last."""
+    return [own.launched or extent_of(own.function, domain) for own in above if own.kind is LoopKind.THREAD]
+
+
+def _stored(
+    promoted: Promoted, box: Box, result: Buffer, branch: Filter, above: Items[Member]
+) -> tuple[Scop, Node] | None:
+    """The branch, and behind it what stores its result in pieces; None where rows have none that are long enough."""
     assert promoted.stores is not None, "it is a result"
     scop, copy = linearize_copies(promoted.scop, promoted.stores, box.extents)
     layout = next(own.buffer.layout for own in scop.promotions if own.buffer.name == promoted.buffer)
     piece = piece_of(copy, box, layout, result.layout)
-    threads = [m.launched or extent_of(m.function, branch.domain) for m in above if m.kind is LoopKind.THREAD]
-    dealt = distributed(copy.domain, math.prod(box.extents), piece, tuple(above), threads)
+    if piece * _HALF < _PIECE:
+        return None
+    dealt = distributed(copy.domain, math.prod(box.extents), piece, tuple(above), _threads(above, branch.domain))
     stored = Filter(own_space(dealt.copies), dealt.loops)
     below = Sequence((Filter(branch.domain.universe(), branch.child), stored))
     return scop, Extension(promoted.buffer, dealt.instances, below, Sharing.BLOCK, dealt.functions)

@@ -21,7 +21,7 @@ from tc.polyhedral.analysis.extents import extent_of
 from tc.polyhedral.analysis.reads import program_names, touches
 from tc.polyhedral.gpu.promotion.distribute_copies import distributed
 from tc.polyhedral.gpu.promotion.linearize_copies import linearize_copies
-from tc.polyhedral.gpu.promotion.promote_rounded import promote_rounded
+from tc.polyhedral.gpu.promotion.promote_rounded import RoundedRoom, promote_rounded
 from tc.polyhedral.gpu.promotion.promote_to_lanes import has_warps_along_x, promote_to_lanes
 from tc.polyhedral.gpu.promotion.read_again import room
 from tc.polyhedral.gpu.tensor.products import matrix_product
@@ -45,7 +45,8 @@ class Memory:
     """Limits: elements of one temporary in private memory of a thread, and bytes of shared memory of a block.
 
     ``shuffles``: whether the lanes of a warp may exchange private elements.  ``registers``: of a multiprocessor; 0
-    where that does not matter.  ``shapes``: of the matrix instructions whose rounded results may be in shared memory.
+    where that does not matter.  ``shapes``: of the matrix instructions that there may be.  ``stages``: of
+    tiles of operands, None of some; ``steps``: of a reduction in them.
     """
 
     private: int
@@ -53,6 +54,8 @@ class Memory:
     shuffles: bool = False
     registers: int = 0
     shapes: tuple[MatrixShape, ...] = ()
+    stages: int | None = None
+    steps: int = 0
 
     def kept(self, threads: int) -> int:
         """Elements of one temporary that each of so many threads of a block keeps."""
@@ -105,11 +108,12 @@ class _TemporaryPromoter:
                 assert_never(node)
 
     def promote_rounded(self, sequence: Sequence, domain: isl.UnionSet, above: tuple[Member, ...]) -> Sequence:
-        """The sequence with what its products are rounded to in shared memory, if matrix instructions compute them."""
+        """The sequence with what a product is rounded to in shared memory, if matrix instructions may compute it."""
         if matrix_product(self.scop, self.memory.shapes, domain) is None:
             return sequence
         before = len(self.scop.promotions)
-        self.scop, found = promote_rounded(self.scop, sequence, domain, above, self.memory.shared)
+        room = RoundedRoom(self.memory.shared - self.shared_bytes, self.memory.stages, self.memory.steps)
+        self.scop, found = promote_rounded(self.scop, sequence, domain, above, room)
         self.shared_bytes += sum(bytes_of(own.buffer.layout) for own in self.scop.promotions[before:])
         return found
 

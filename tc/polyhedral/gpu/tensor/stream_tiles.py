@@ -45,7 +45,7 @@ from tc.polyhedral.ir.swizzle import SWIZZLED_ROW, SWIZZLED_ROWS
 
 # Tiles whose matrix instructions are under way while a slot is left.
 _PENDING: Final = 1
-# Bytes of a channel.
+# Bytes of a channel; all of them lie before what is swizzled.
 _CHANNEL: Final = 8
 # Elements of a box along a dimension, dimensions of a tensor, and bytes that strides and addresses are multiples of.
 _MOST_BOX: Final = 256
@@ -60,14 +60,12 @@ def stream_tiles(root: LoopTree, scop: Scop, room: int) -> LoopTree:
 
     ``room``: bytes of shared memory that a block can have.
     """
-    shared = (own.buffer.layout for own in scop.promotions if own.buffer.shared)
-    left = room - sum(-(-own.span * own.type.itemsize // SWIZZLED_ROWS) * SWIZZLED_ROWS for own in shared)
-    return _Streams(scop, left).visit(root, ())
+    return _Streams(scop, room).visit(root, ())
 
 
 @frozen
 class _Streams:
-    """``room``: bytes that are left for channels."""
+    """``room``: bytes that a kernel has for its buffers and channels."""
 
     scop: Scop
     room: int
@@ -79,7 +77,9 @@ class _Streams:
             case Allocation():
                 return replace(tree, body=self.visit(tree.body, around))
             case Loop(kind=LoopKind.BLOCK | LoopKind.THREAD):
-                return replace(tree, body=self.visit(tree.body, (*around, tree)))
+                # The outermost one is that of a kernel.
+                own = self if around else replace(self, room=self.room - _bytes(tree))
+                return replace(tree, body=own.visit(tree.body, (*around, tree)))
             case Loop(kind=LoopKind.SEQUENTIAL):
                 stream = self.stream(tree, around)
                 return tree if stream is None else replace(tree, stream=stream)
@@ -105,7 +105,7 @@ class _Streams:
         slots = {self.buffer(own.buffer).layout.shape[0] for own in found}
         if len(found) < len(boxes) or len({own.buffer for own in found}) < len(found) or slots != {ahead + 1}:
             return None
-        if len(Channel) * _CHANNEL * (ahead + 1) > self.room:
+        if -(-len(Channel) * _CHANNEL * (ahead + 1) // SWIZZLED_ROWS) * SWIZZLED_ROWS > self.room:
             return None
         bytes = sum(self.bytes(own) for own in found)
         filler: tuple[Filling, ...] = (Await(Channel.EMPTIED, before=True), Expect(bytes), *found)
@@ -150,6 +150,28 @@ class _Streams:
         if len(origin) != len(shape):
             return None
         return BoxCopy(copy.statement, tensor, buffer.name, origin, tuple(shape), buffer.swizzle.panel)
+
+
+def _bytes(kernel: LoopTree) -> int:
+    """Of what threads of a block share in a kernel, each buffer from where swizzled ones may begin."""
+    found = {own.name: own.layout.span * own.layout.type.itemsize for own in _shared(kernel)}
+    return sum(-(-size // SWIZZLED_ROWS) * SWIZZLED_ROWS for size in found.values())
+
+
+def _shared(tree: LoopTree) -> Iterator[Buffer]:
+    match tree:
+        case Allocation(buffer, body):
+            yield from (buffer,) if buffer.shared else ()
+            yield from _shared(body)
+        case Loop():
+            yield from _shared(tree.body)
+        case Block(children):
+            yield from (own for child in children for own in _shared(child))
+        case Guard(_, then, otherwise):
+            yield from _shared(then)
+            yield from () if otherwise is None else _shared(otherwise)
+        case Leaf():
+            pass
 
 
 def describable(buffer: Buffer) -> bool:

@@ -17,13 +17,14 @@ bring more, inside of its slot: whatever is used of a tile was copied for it.
 
 Nothing else of the kernel needs the barriers: the buffers of a stream are not touched by others, what is shared
 besides is touched behind the loop alone, and each tensor that it writes is touched by one statement.  Behind the loop,
-there may be other barriers: threads that fill have ended there, or end without the others.
+there may be other barriers: they wait for threads that have not ended (*CUDA C++ Programming Guide*, independent thread
+scheduling), and those that fill slots end by themselves, for all slots have been left.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 import islpy as isl
@@ -145,7 +146,7 @@ class _Check:
         behind = self.place.leaves[len(inside) - inside[::-1].index(True) :]
         if len(before) + len(behind) < len(others) or any(isinstance(leaf.node, Barrier) for leaf in before):
             return False
-        if self.share(before):
+        if self.share(before) or self.share(self.uses, besides=buffers):
             return False
         touched, written = list[str](), set[str]()
         for name in {leaf.node.statement for leaf in self.place.leaves if not isinstance(leaf.node, Barrier)}:
@@ -156,11 +157,11 @@ class _Check:
             written |= {statement.body.target} - promoted
         return all(touched.count(tensor) == 1 for tensor in written)
 
-    def share(self, others: Sequence[StreamLeaf]) -> bool:
-        """Whether they touch what threads see of each other."""
+    def share(self, others: Sequence[StreamLeaf], besides: Collection[str] = ()) -> bool:
+        """Whether they touch what threads see of each other, besides these buffers."""
         sharing = {own.buffer.name: own.buffer.sharing for own in self.scop.promotions}
         return any(
-            sharing[access.buffer] is not Sharing.THREAD
+            sharing[access.buffer] is not Sharing.THREAD and access.buffer not in besides
             for leaf in others
             for access in self.scop.statement(leaf.node.statement).promoted
         )
@@ -250,7 +251,8 @@ class _Check:
         for copy in self.copies:
             access = next(own for own in self.scop.statement(copy.node.statement).promoted if own.writes)
             copied = self.by_tile(copy, access, self.stream.ahead)
-            reads = [own for own in self.scop.statement(use.node.statement).promoted if own.buffer == access.buffer]
+            promoted = self.scop.statement(use.node.statement).promoted
+            reads = [own for own in promoted if own.buffer == access.buffer]
             if any(own.writes or not self.by_tile(use, own, 0).is_subset(copied) for own in reads):
                 return Counterexample(Violation.UNORDERED_STREAM, f"{access.buffer} in {use.node.statement}")
         return None

@@ -41,7 +41,7 @@ def rounded(kernel: Kernel) -> list[str]:
     return sorted({own.tensor for own in stored if isinstance(own, Read)} & shared)
 
 
-@pytest.mark.parametrize(("m", "n"), [(64, 64), (70, 72), (45, 67)])  # whole tiles, cut ones, and rows of odd lengths
+@pytest.mark.parametrize(("m", "n"), [(64, 64), (70, 72), (45, 68)])  # whole tiles, cut ones, and pieces of 8 bytes
 def test_products_agree_with_the_oracle(m: int, n: int) -> None:
     for type in TYPES:
         f, arrays = product("AB", type), operands("AB", type, m, n, 48)
@@ -52,7 +52,7 @@ def test_products_agree_with_the_oracle(m: int, n: int) -> None:
 
 def test_what_follows_a_product_is_rounded_to_shared_memory() -> None:
     f, random = tc.define(LINEAR.format("float16")).single(), np.random.default_rng(0)
-    arrays = tuple(random.standard_normal(own).astype(np.float16) for own in ((70, 48), (66, 48), (66,), (70, 66)))
+    arrays = tuple(random.standard_normal(own).astype(np.float16) for own in ((70, 48), (68, 48), (68,), (70, 68)))
     kernel = f.compile(*arrays, target="emulator", options=SMALL)
     assert rounded(kernel) == ["shared0_y"]
     agree(f, arrays, kernel)
@@ -71,14 +71,48 @@ def test_streams_end_before_their_results_are_shared() -> None:
     ("shape", "options"),
     [
         ((64, 24, 48), tc.GpuOptions()),  # rows of 48 bytes
-        ((64, 64, 48), replace(SMALL, stages=3)),  # whose tiles have the room
+        ((64, 45, 48), SMALL),  # rows without pieces
+        ((64, 64, 48), replace(SMALL, stages=3, shared_memory=17 << 10)),  # whose tiles have the room
         ((64, 64, 48), tc.GpuOptions(tensor_cores=tc.TensorCores.NONE)),
     ],
-    ids=["short rows", "stages", "no matrix instructions"],
+    ids=["short rows", "odd rows", "stages", "no matrix instructions"],
 )
 def test_what_stays_in_registers(shape: tuple[int, int, int], options: tc.GpuOptions) -> None:
     arrays = operands("AB", "float16", *shape)
     assert rounded(product("AB", "float16").compile(*arrays, target="emulator", options=options)) == []
+
+
+def test_as_many_stages_as_are_asked_for_have_room_beside_a_result() -> None:
+    arrays = operands("AB", "float16", 64, 64, 48)
+    kernel = product("AB", "float16").compile(*arrays, target="emulator", options=replace(SMALL, stages=3))
+    assert rounded(kernel) == ["shared0_C"]
+
+
+@pytest.mark.parametrize("count", [2, 4])
+def test_one_of_several_results_is_in_shared_memory(count: int) -> None:
+    """All others are stored by pairs; three tiles of operands have room in any case."""
+    results = [f"C{n}" for n in range(count)]
+    rounding = " ".join(f"{name}(m,n) = float16({n + 1}.0 * s(m,n))" for n, name in enumerate(results))
+    text = f"""def f(float16(M,K) A, float16(K,N) B) -> ({", ".join(results)}) {{
+        s(m,n) +=! float32(A(m,k)) * float32(B(k,n)) {rounding} }}"""
+    made = translated(tc.define(text).single(), (2048, 512), (512, 2048), target="cuda:sm_90a")
+    found = stream_in(made.mapped.loops.root)
+    assert found is not None
+    assert found.stream.slots == 3
+    assert made.source.text.count("tc_store_piece<true, 4>(") == 1
+
+
+def test_every_kernel_of_a_program_may_have_a_stream() -> None:
+    text = """def f(float16(M,K) A, float16(K,N) B, float16(K,N) D) -> (C, E) {
+        C(m,n) +=! A(m,k) * B(k,n)  E(m,n) +=! A(m,k) * D(k,n) }"""
+    made = translated(tc.define(text).single(), (4096, 512), (512, 4096), (512, 4096), target="cuda:sm_90a")
+    assert made.source.text.count("tc_take_registers<240>();") == 2
+
+
+def test_products_of_single_threads_are_stored_by_them() -> None:
+    options = tc.GpuOptions(tc.ScheduleOptions(tile=(128, 128, 32)), block=(16, 16))
+    made = translated(product("AB", "float16"), (256, 64), (64, 256), target="cuda:sm_90", options=options)
+    assert "_store0" not in made.source.text.partition("typedef")[0]
 
 
 def test_stores_are_of_sixteen_bytes_where_tensors_are_aligned() -> None:
