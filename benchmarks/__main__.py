@@ -74,8 +74,8 @@ def _run(given: argparse.Namespace) -> None:
             _sizes(given)
         case "apart" | "backward":
             _apart(given.command, given.rounds, given.kernels, given.target)
-        case "models":
-            _models(given.paths, given.threads, given.rounds)
+        case "models" | "matrices":
+            _beside_libraries(given)
         case "kernelbench" | "training":
             _through_torch(given)
         case "replay":
@@ -97,6 +97,26 @@ def _through_torch(given: argparse.Namespace) -> None:
     if unknown:
         raise UsageError(f"unknown workload {unknown[0]!r}; there are {', '.join(WORKLOADS)}")
     run(given)
+
+
+def _beside_libraries(given: argparse.Namespace) -> None:
+    if given.command == "models":
+        _models(given.paths, given.threads, given.rounds)
+    else:
+        _matrices(given)
+
+
+def _matrices(given: argparse.Namespace) -> None:
+    from benchmarks.matrices import measure
+    from tc.base.json_records import save_record
+
+    print(f"{'microseconds':34} {'ours':>10} {'PyTorch':>10} {'ratio':>6}", flush=True)
+    try:
+        run = measure(given.kernels, given.target, given.seconds, lambda line: print(line, flush=True))
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    if given.json is not None:
+        save_record(run, given.json)
 
 
 def _sizes(given: argparse.Namespace) -> None:

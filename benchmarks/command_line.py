@@ -100,6 +100,11 @@ def command_line() -> argparse.ArgumentParser:
     training.add_argument("--threads", type=int, default=2, help="of every contender")
     training.add_argument("--rounds", type=int, default=5, help="of turns")
     training.add_argument("--output", type=Path, default=None, help="folder for the results and a picture")
+    matrices = commands.add_parser("matrices", help="products by matrix instructions of a GPU beside PyTorch's")
+    matrices.add_argument("--kernels", type=_names, default=(), help="cases, separated by commas")
+    matrices.add_argument("--target", default="cuda", help="such as cuda:sm_90")
+    matrices.add_argument("--seconds", type=float, default=0.12, help="of each contender")
+    matrices.add_argument("--json", type=Path, default=None, help="file for what was measured")
     replay = commands.add_parser("replay", help="searches of the suite once more, told what was recorded")
     replay.add_argument("--recording", type=Path, default=None, help="file of what they were told")
     return parser

@@ -40,7 +40,9 @@ done
 cd "$here"
 if [ $# -gt 0 ]; then exec "$@"; fi
 failed=0
-python3 -m pytest -q -p no:cacheprovider -m "gpu and not slow" tests/cuda/test_gpu.py || failed=1
+for tests in tests/cuda/test_gpu.py tests/cuda/test_gpu_tensor_cores.py; do
+  python3 -m pytest -q -p no:cacheprovider -m "gpu and not slow" $tests || failed=1
+done
 python3 -m benchmarks --target cuda --json results.json || failed=1
 exit $failed
 """

@@ -124,7 +124,7 @@ def _piece(printer: TreePrinter, loop: Loop, scope: Scope) -> Printed | None:
         aligned = frozenset((context.names.tensors[tensor], bytes) for tensor in outside)
         return copied.between([comment(body.name)]).with_facts(Facts(aligned=aligned))
     if body.target not in context.promoted:
-        return None  # what these are for has one target, shared memory
+        return None  # templates without versions copy into buffers alone
     printed = printer.loop(loop, scope, printer.tree(instance, scope.inside(loop)))
     whole = line(template, to=to, source=from_, bytes=bytes)
     if context.dialect.watches:  # which looks at every element

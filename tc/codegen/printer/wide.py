@@ -177,7 +177,7 @@ def _moved(
 ) -> Printed:
     """A piece from memory, or ``back``, in accesses of up to 16 bytes; without an array of its ``own``, only said.
 
-    ``aligned``: what says whether they are possible.
+    ``aligned``: the name of what says whether tensors are aligned to pieces, or ``true``.
     """
     size = context.layouts[piece.tensor].type.itemsize
     count = min(len(lanes), _BYTES // size)

@@ -105,8 +105,8 @@ class Dialect:
     statement of a vector copy of so many, from ``{source}`` to ``{to}``, both aligned to them; ``pieces_in``,
     ``pieces_out``: of those from memory into an array of a thread, and back.  ``piece_in_versions``: that in functions
     that have a version for tensors that are not aligned (``{ahead}``: whether it is asynchronous);
-    ``store_in_versions``: that of what a thread has in an array of its own (``{aligned}``: whether tensors are, or
-    ``true``).
+    ``store_in_versions``: that of what a thread has in an array of its own (``{aligned}``: the name of what says
+    whether the target is aligned, or ``true``).
 
     ``exchange``: the warp shuffle (XOR with ``{distance}``) that declares ``{other}`` of ``{type}`` as the ``{value}``
     of the partner lane; ``{number}`` of the kernel.

@@ -56,7 +56,9 @@ def write_model(folder: Path, name: str, outputs: Sequence[str], plan: MemoryPla
 
 
 def _executables(plan: MemoryPlan, target: str | None) -> dict[tuple[str, ...], Executable]:
-    """By the names of results.  Only drivers describe the tensors of which kernels copy boxes: others serve instead."""
+    """By the names of results.  Kernels that copy boxes of tensors are compiled again, so that threads copy them: an
+    exported program has no descriptions of tensors, which only the driver makes.
+    """
     found = {}
     for (results, kernel), wanted in zip(compiled(plan, target).items(), wanted_in(plan), strict=True):
         executable = kernel.executable

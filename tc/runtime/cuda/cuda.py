@@ -55,7 +55,7 @@ def cuda_architecture(device: int | None = None) -> str:
 
 
 def _used(architecture: str, machine: GpuMachine) -> bool:
-    """Whether kernels are faster for it than for the one without instructions of its own."""
+    """Whether kernels use instructions that it has and the one without the ending has not, or it is that one."""
     return machine.warpgroups or not architecture.endswith(_OWN)
 
 
