@@ -55,7 +55,7 @@ def test_without_a_gpu_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
         raise tc.DeviceError("there is no GPU")
 
     monkeypatch.setattr("benchmarks.matrices.describe_gpu", describe)
-    with pytest.raises(SystemExit, match="^error: there is no GPU$"):
+    with pytest.raises(SystemExit, match=r"^error: there is no GPU$"):
         main(["matrices"])
 
 
