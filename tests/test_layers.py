@@ -167,7 +167,8 @@ ROOMS = {
         "islpy",
     ),
     "polyhedral.gpu.tensor": room(
-        "base language.program language.isl targets polyhedral.ir polyhedral.analysis polyhedral.transform",
+        "base language.program language.isl targets polyhedral.ir polyhedral.analysis polyhedral.transform "
+        "polyhedral.execution",
         "islpy",
     ),
     "polyhedral.gpu.promotion": room(

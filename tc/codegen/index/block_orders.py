@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from tc.language.program.program import IteratorReference, Read, walk
+from tc.language.program.program import iterators_in, reads_in
 from tc.polyhedral.execution.loop_execution import loop_paths
 from tc.polyhedral.ir.launch_order import Digit, LaunchOrder
 from tc.polyhedral.ir.loops import Buffer, Copy, Loop, LoopKind, LoopTree, Sharing, StatementBody, variables
@@ -61,15 +61,8 @@ def _bytes(nest: LoopTree, bodies: Mapping[str, StatementBody], buffers: Collect
             continue
         body = bodies[leaf.statement]
         values = dict(zip(body.iterators, leaf.arguments, strict=True))
-        moving = {
-            name
-            for read in walk(body.value)
-            if isinstance(read, Read)
-            for subscript in read.subscripts
-            for part in walk(subscript)
-            if isinstance(part, IteratorReference)
-            for name in variables(values[part.name])
-        }
+        used = (name for read in reads_in(body.value) for name in iterators_in(read.subscripts))
+        moving = {name for own in used for name in variables(values[own])}
         blocks = [step.iterator for step in path if isinstance(step, Loop) and step.kind is LoopKind.BLOCK]
         found[body.target] = tuple(name in moving for name in blocks[-2:])
     rows, columns = (

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Final, assert_never
+from collections.abc import Iterable
+from typing import Final
 
-from tc.polyhedral.ir.loops import Allocation, Block, Buffer, Guard, Leaf, Loop, LoopTree
+from tc.polyhedral.execution.shared_buffers import shared_buffers
+from tc.polyhedral.ir.loops import Buffer, LoopTree
 from tc.polyhedral.ir.swizzle import SWIZZLED_ROWS
 
 # Bytes: a cache line, and the widest vector.
@@ -35,29 +36,9 @@ def shared_places(tree: LoopTree) -> tuple[tuple[tuple[Buffer, int], ...], int]:
     """
     places: dict[str, tuple[Buffer, int]] = {}
     size = 0
-    for buffer in _shared(tree):
+    for buffer in shared_buffers(tree):
         if buffer.name not in places:
             size = -(-size // SWIZZLED_ROWS) * SWIZZLED_ROWS if buffer.swizzle else size
             places[buffer.name] = buffer, size
             size += aligned(max(buffer.layout.span, 1) * buffer.layout.type.itemsize)
     return tuple(places.values()), size
-
-
-def _shared(tree: LoopTree) -> Iterator[Buffer]:
-    """From the first to the last; one that is allocated several times comes as often."""
-    match tree:
-        case Allocation(buffer, body):
-            yield from (buffer,) if buffer.shared else ()
-            yield from _shared(body)
-        case Loop():
-            yield from _shared(tree.body)
-        case Block(children):
-            for child in children:
-                yield from _shared(child)
-        case Guard(_, then, otherwise):
-            yield from _shared(then)
-            yield from _shared(otherwise) if otherwise is not None else ()
-        case Leaf():
-            pass
-        case _:
-            assert_never(tree)

@@ -8,17 +8,16 @@ compute capability 7 (CUTLASS has this order of lanes as ``RowMajorInterleaved``
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
-from tc.language.program.program import Expression, IteratorReference, Read, walk
+from tc.language.program.program import iterators_in, reads_in
 from tc.polyhedral.execution.barriers import Step
 from tc.polyhedral.execution.loop_execution import loop_paths
 from tc.polyhedral.ir.launch_order import Digit, LaunchOrder
 from tc.polyhedral.ir.loops import (
     Allocation,
     Buffer,
-    IndexExpression,
     Instance,
     Loop,
     LoopKind,
@@ -71,21 +70,14 @@ def _multiplies(
     if body.reduction is None or sharing.get(body.target) is not Sharing.THREAD or len(threads) != 2:
         return False
     values = dict(zip(body.iterators, leaf.arguments, strict=True))
-    reads = (part for part in walk(body.value) if isinstance(part, Read))
+
     along = {
         tuple(name in moving for name in threads)
-        for read in reads
+        for read in reads_in(body.value)
         if sharing.get(read.tensor) is Sharing.BLOCK
-        for moving in [set(_variables(read.subscripts, values))]
+        for moving in [{name for own in iterators_in(read.subscripts) for name in variables(values[own])}]
     }
     return {(True, False), (False, True)} <= along
-
-
-def _variables(subscripts: tuple[Expression, ...], values: Mapping[str, IndexExpression]) -> Iterator[str]:
-    for subscript in subscripts:
-        for part in walk(subscript):
-            if isinstance(part, IteratorReference):
-                yield from variables(values[part.name])
 
 
 def _interleaved(columns: int) -> LaunchOrder:

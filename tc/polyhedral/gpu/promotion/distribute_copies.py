@@ -14,10 +14,11 @@ from typing import Final
 import islpy as isl
 
 from tc.language.program.specialization import Layout
-from tc.polyhedral.analysis.box import Box
-from tc.polyhedral.ir.loops import LoopKind
+from tc.polyhedral.analysis.box import Box, own_space
+from tc.polyhedral.analysis.extents import extent_of
+from tc.polyhedral.ir.loops import LoopKind, Sharing
 from tc.polyhedral.ir.scop import ScopStatement
-from tc.polyhedral.ir.tree import Band, Leaf, Member, Node
+from tc.polyhedral.ir.tree import Band, Extension, Filter, Leaf, Member, Node, Sequence
 
 # What one instruction of a thread moves at most, and what is worth it: asynchronous copies have four bytes at least.
 _PIECES: Final = (16, 8, 4)
@@ -38,6 +39,23 @@ class Distributed:
         for function in self.functions:
             values = values.flat_range_product(isl.Map.from_pw_aff(function))
         return isl.UnionMap.from_map(values.reverse())
+
+
+def thread_counts(members: Items[Member], domain: isl.UnionSet) -> list[int]:
+    """The threads of a block along each loop over them, in the order of the members."""
+    along = [member for member in members if member.kind is LoopKind.THREAD]
+    return [member.launched or extent_of(member.function, domain) for member in along]
+
+
+def stored_behind(
+    copy: ScopStatement, box: Box, piece: int, buffer: str, node: Filter, members: Items[Member]
+) -> Extension:
+    """The node with a shared buffer, and behind it the linearized stores of what is in it, as vectors of ``piece``."""
+    threads = thread_counts(members, node.domain)
+    dealt = distributed(copy.domain, math.prod(box.extents), piece, members, threads)
+    stored = Filter(own_space(dealt.copies), dealt.loops)
+    below = Sequence((Filter(node.domain.universe(), node.child), stored))
+    return Extension(buffer, dealt.instances, below, Sharing.BLOCK, dealt.functions)
 
 
 def distributed(

@@ -9,19 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence as Items
 from dataclasses import replace
-from typing import Final, assert_never
+from typing import Final
 
 import islpy as isl
 
 from tc.base.frozen import frozen
-from tc.polyhedral.analysis.box import Box, bounding_box, own_space
-from tc.polyhedral.analysis.extents import extent_of
-from tc.polyhedral.gpu.promotion.distribute_copies import distributed, piece_of
+from tc.polyhedral.analysis.box import Box, bounding_box
+from tc.polyhedral.analysis.paths import paths_below
+from tc.polyhedral.gpu.promotion.distribute_copies import piece_of, stored_behind, thread_counts
 from tc.polyhedral.gpu.promotion.linearize_copies import linearize_copies
 from tc.polyhedral.gpu.tensor.warp_tiles import are_warpgroups
 from tc.polyhedral.ir.loops import Buffer, LoopKind, Sharing
 from tc.polyhedral.ir.scop import Scop
-from tc.polyhedral.ir.tree import Band, Extension, Filter, Leaf, Member, Node, Sequence
+from tc.polyhedral.ir.tree import Filter, Member, Node, Sequence
 from tc.polyhedral.transform.buffer_layouts import VECTOR_BYTES, Padding, bytes_of, padded_layout
 from tc.polyhedral.transform.promotion import (
     Footprint,
@@ -65,7 +65,8 @@ def promote_rounded(
 
     Others compute products by matrix instructions.  Nothing changes where there is no room, or rows have no pieces.
     """
-    if not any(_has_digits(branch.child) for branch in sequence.filters):
+    below = (member for _, members in paths_below(sequence, domain) for member in members)
+    if not any(member.digit for member in below):
         return scop, sequence  # no warps multiply matrices
     for place, branch in enumerate(sequence.filters):
         found = _in_shared(scop, branch, domain, above, room)
@@ -74,21 +75,6 @@ def promote_rounded(
             branches[place] = replace(branch, child=found[1])
             return found[0], Sequence(tuple(branches))
     return scop, sequence
-
-
-def _has_digits(node: Node) -> bool:
-    """Whether threads have parts of the iterations of loops below, as matrix instructions deal them to lanes."""
-    match node:
-        case Leaf():
-            return False
-        case Band(members, _, child):
-            return any(member.digit for member in members) or _has_digits(child)
-        case Sequence(filters):
-            return any(_has_digits(branch.child) for branch in filters)
-        case Extension(child=child):
-            return _has_digits(child)
-        case _:
-            assert_never(node)
 
 
 def _in_shared(
@@ -104,7 +90,7 @@ def _in_shared(
         if result.layout.type.itemsize != _HALF or box is None or box.extents[-1] * _HALF < _ROW:
             continue
         order = tuple(range(len(box.extents)))
-        if bytes_of(padded_layout(result.layout.type, box, order, None)) > room.beside(box, _threads(above, own)):
+        if bytes_of(padded_layout(result.layout.type, box, order, None)) > room.beside(box, thread_counts(above, own)):
             continue
         placement = Placement(f"shared{len(scop.promotions)}_{result.name}", order, Sharing.BLOCK, Padding.BANKS)
         promoted = promote_accesses(scop, Footprint(accesses, prefix, box), placement, stored=True)
@@ -113,11 +99,6 @@ def _in_shared(
             if found is not None:
                 return found
     return None
-
-
-def _threads(above: Items[Member], domain: isl.UnionSet) -> list[int]:
-    """Those of a block along each loop, x last."""
-    return [own.launched or extent_of(own.function, domain) for own in above if own.kind is LoopKind.THREAD]
 
 
 def _stored(
@@ -130,7 +111,4 @@ def _stored(
     piece = piece_of(copy, box, layout, result.layout)
     if piece * _HALF < _PIECE:
         return None
-    dealt = distributed(copy.domain, math.prod(box.extents), piece, tuple(above), _threads(above, branch.domain))
-    stored = Filter(own_space(dealt.copies), dealt.loops)
-    below = Sequence((Filter(branch.domain.universe(), branch.child), stored))
-    return scop, Extension(promoted.buffer, dealt.instances, below, Sharing.BLOCK, dealt.functions)
+    return scop, stored_behind(copy, box, piece, promoted.buffer, branch, above)

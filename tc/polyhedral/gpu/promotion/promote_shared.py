@@ -21,7 +21,7 @@ from tc.language.isl.pieces import sets_of
 from tc.polyhedral.analysis.box import Box, Boxes, own_space, prefix_map
 from tc.polyhedral.analysis.extents import extent_of
 from tc.polyhedral.analysis.reads import program_names
-from tc.polyhedral.gpu.promotion.distribute_copies import Distributed, distributed, piece_of
+from tc.polyhedral.gpu.promotion.distribute_copies import Distributed, distributed, piece_of, thread_counts
 from tc.polyhedral.gpu.promotion.linearize_copies import linearize_copies
 from tc.polyhedral.gpu.promotion.read_again import held, read_again, row_of
 from tc.polyhedral.gpu.promotion.shared_operands import OperandTiles, promote_operand
@@ -110,7 +110,7 @@ class _SharedMemoryPromoter:
         if chain is not None and {own.statement for own in chain.links} & set(program_names(domain, self.scop)):
             return None  # its products read whole tiles of keys
         prefix = tuple(member for member in above if member.kind is not LoopKind.THREAD)
-        few = held(math.prod(_thread_counts(above, domain)), self.room.registers)
+        few = held(math.prod(thread_counts(above, domain)), self.room.registers)
         for tensor in read_again(self.scop, sequence, domain):
             row = row_of(self.scop, tensor, domain, prefix)
             if row is None or math.prod(row.box.extents) <= few:
@@ -190,7 +190,7 @@ class _SharedMemoryPromoter:
         self, found: Items[tuple[Promoted, Box]], members: tuple[Member, ...], domain: isl.UnionSet, ahead: int
     ) -> list[Distributed]:
         """The copies of what was promoted, linearized and distributed over the threads of a block."""
-        threads = _thread_counts(members, domain)
+        threads = thread_counts(members, domain)
         dealt: list[Distributed] = []
         for promoted, box in found:
             assert promoted.loads is not None, "operands are only read"
@@ -229,7 +229,7 @@ class _SharedMemoryPromoter:
         ``alike``: if not 0, only those whose tile is invariant in so many of the last members.
         """
         found: list[tuple[Promoted, Box]] = []
-        swizzled = self.room.warpgroups and are_warpgroups(_thread_counts(members, domain))
+        swizzled = self.room.warpgroups and are_warpgroups(thread_counts(members, domain))
         scop, tiles = self.scop, OperandTiles(room, self.room.layout, self.room.padding, rotation, swizzled)
         while (operand := promote_operand(scop, domain, members, tiles, self.boxes, alike=alike)) is not None:
             promoted, _ = operand
@@ -363,9 +363,3 @@ def _bytes_of(found: Items[tuple[Promoted, Box]]) -> int:
 
 def _bytes(scop: Scop, buffer: str) -> int:
     return bytes_of(next(p.buffer.layout for p in scop.promotions if p.buffer.name == buffer))
-
-
-def _thread_counts(members: Items[Member], domain: isl.UnionSet) -> list[int]:
-    """The threads of a block along each dimension, in the order of the members."""
-    along = [member for member in members if member.kind is LoopKind.THREAD]
-    return [member.launched or extent_of(member.function, domain) for member in along]

@@ -16,10 +16,10 @@ import islpy as isl
 from tc.base.dots import MatrixShape
 from tc.base.frozen import frozen
 from tc.language.program.terms import half_factors
-from tc.polyhedral.analysis.box import bounding_box, own_space, prefix_map
+from tc.polyhedral.analysis.box import bounding_box, prefix_map
 from tc.polyhedral.analysis.extents import extent_of
 from tc.polyhedral.analysis.reads import program_names, touches
-from tc.polyhedral.gpu.promotion.distribute_copies import distributed
+from tc.polyhedral.gpu.promotion.distribute_copies import stored_behind
 from tc.polyhedral.gpu.promotion.linearize_copies import linearize_copies
 from tc.polyhedral.gpu.promotion.promote_rounded import RoundedRoom, promote_rounded
 from tc.polyhedral.gpu.promotion.promote_to_lanes import has_warps_along_x, promote_to_lanes
@@ -182,11 +182,7 @@ class _TemporaryPromoter:
         assert promoted.stores is not None, "results are stored"
         self.shared_bytes += bytes
         self.scop, copy = linearize_copies(promoted.scop, promoted.stores, box.extents)
-        threads = [m.launched or extent_of(m.function, domain) for m in above if m.kind is LoopKind.THREAD]
-        dealt = distributed(copy.domain, math.prod(box.extents), 1, above, threads)
-        stored = Filter(own_space(dealt.copies), dealt.loops)
-        below = Sequence((Filter(domain.universe(), node), stored))
-        return Extension(promoted.buffer, dealt.instances, below, Sharing.BLOCK, dealt.functions)
+        return stored_behind(copy, box, 1, promoted.buffer, Filter(domain, node), above)
 
 
 def has_owner(relations: Items[isl.Map], members: tuple[Member, ...]) -> bool:

@@ -20,6 +20,7 @@ from tc.language.isl.pieces import pieces_of
 from tc.polyhedral.analysis.functions import function_map
 from tc.polyhedral.analysis.index_functions import index_function
 from tc.polyhedral.analysis.substitute import substituted
+from tc.polyhedral.execution.shared_buffers import shared_buffers
 from tc.polyhedral.ir.index_arithmetic import minus
 from tc.polyhedral.ir.loops import (
     Allocation,
@@ -154,24 +155,8 @@ class _Streams:
 
 def _bytes(kernel: LoopTree) -> int:
     """Of what threads of a block share in a kernel, each buffer from where swizzled ones may begin."""
-    found = {own.name: own.layout.span * own.layout.type.itemsize for own in _shared(kernel)}
+    found = {own.name: own.layout.span * own.layout.type.itemsize for own in shared_buffers(kernel)}
     return sum(-(-size // SWIZZLED_ROWS) * SWIZZLED_ROWS for size in found.values())
-
-
-def _shared(tree: LoopTree) -> Iterator[Buffer]:
-    match tree:
-        case Allocation(buffer, body):
-            yield from (buffer,) if buffer.shared else ()
-            yield from _shared(body)
-        case Loop():
-            yield from _shared(tree.body)
-        case Block(children):
-            yield from (own for child in children for own in _shared(child))
-        case Guard(_, then, otherwise):
-            yield from _shared(then)
-            yield from () if otherwise is None else _shared(otherwise)
-        case Leaf():
-            pass
 
 
 def describable(buffer: Buffer) -> bool:

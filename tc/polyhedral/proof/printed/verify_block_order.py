@@ -6,6 +6,7 @@ own if each begins where the one before ends; sums of digits are all numbers, an
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 from tc.base.errors import VerificationError
@@ -16,10 +17,7 @@ def prove_block_order(grid: tuple[int, ...], order: LaunchOrder) -> None:
     """VerificationError where the last loops over blocks cannot have this order; ``grid``: outermost loop first."""
     sizes = grid[-len(order.digits) :]
     digits = [digit for own in order.digits for digit in own]
-    total = 1
-    for size in sizes:
-        total *= size
-    whole = _ends(((digit.below, digit.count) for digit in digits), total)
+    whole = _ends(((digit.below, digit.count) for digit in digits), math.prod(sizes))
     along = (
         _ends(((digit.factor, digit.count) for digit in own), size)
         for own, size in zip(order.digits, sizes, strict=True)

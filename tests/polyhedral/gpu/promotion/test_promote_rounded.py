@@ -19,13 +19,9 @@ from tc.polyhedral.ir.tree import ScheduleTree
 from tc.polyhedral.passes import State
 from tests.mutants.judge import Given, Verdict, judge
 from tests.mutants.mistakes import Mistake, dropping
-from tests.polyhedral.gpu.tensor.products import LAYOUTS, SMALL, TYPES, agree, operands, product
+from tests.polyhedral.gpu.tensor.products import LAYOUTS, LINEAR, SMALL, TYPES, agree, operands, product
 from tests.translated import translated
 
-# What follows is computed from several tensors before it is rounded.
-LINEAR = """def f({0}(M,K) x, {0}(N,K) w, {0}(N) b, {0}(M,N) r) -> (y) {{
-    s(m,n) +=! x(m,k) * w(n,k)
-    y(m,n) = {0}(fmax(s(m,n) + float32(b(n)), 0.0) + float32(r(m,n))) }}"""
 STREAMS = tc.GpuOptions(
     tc.ScheduleOptions(tile=(64, 64, 64)), shared_memory=112 << 10, tensor_cores=tc.TensorCores.STREAMS
 )

@@ -22,6 +22,10 @@ LAYOUTS = {
     "A'B": ("(K,M) A", "(K,N) B", "A(k,m) * B(k,n)"),
     "A'B'": ("(K,M) A", "(N,K) B", "A(k,m) * B(n,k)"),
 }
+# What is added to products in registers before it is rounded; ``{0}`` is the type of halves.
+LINEAR = """def f({0}(M,K) x, {0}(N,K) w, {0}(N) b, {0}(M,N) r) -> (y) {{
+    s(m,n) +=! x(m,k) * w(n,k)
+    y(m,n) = {0}(fmax(s(m,n) + float32(b(n)), 0.0) + float32(r(m,n))) }}"""
 # Blocks of 32 by 32 with four warps, whatever the sizes are.
 SMALL = tc.GpuOptions(tc.ScheduleOptions(tile=(32, 32, 32)), block=(4, 16, 2))
 
