@@ -282,6 +282,18 @@ TC_OF_HALVES(float16, 16, TC_FLOAT16S(16,
 // The array is in memory here: what is used now and then must not take registers from what is used all the time.
 #define tc_in_memory(array) __asm__ volatile("" : "+m"(*(char (*)[sizeof array])array))
 
+//= tc_in_register
+// The vector is in a register here: a multiply-add must not read it from memory once more.
+#if defined(__x86_64__) || defined(__i386__)
+#define tc_in_register(vector) __asm__("" : "+x"(vector))
+#else
+#define tc_in_register(vector) (void)(vector)
+#endif
+
+//= tc_read_anew
+// What was read before is read again behind this, where it is used: it takes no registers until then.
+#define tc_read_anew() __asm__ volatile("" : : : "memory")
+
 //= tc_add_float32x* tc_put_wide_* tc_add_wide_* tc_sum_wide_* < tc_float32x* tc_float64x*
 // Totals beside vectors: as many places in memory, of float32 or of float64, which has vectors of `part` lanes: GCC
 // converts longer ones lane by lane.  The sum of both is rounded once.

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Final, assert_never
 
 from tc.base.types import ScalarType, computation_type
+from tc.codegen.index.shared_vectors import ENOUGH_REGISTERS, WRITTEN_OUT
 from tc.codegen.printer.context import Context, Scope
 from tc.codegen.printer.expressions import FAULTED
 from tc.codegen.printer.printed import Facts, Printed, line
@@ -48,9 +49,6 @@ _UNROLL_LANES: Final = 2
 _UNROLLED_INSTANCES: Final = 256
 # And around loops that are unrolled so: the rows of taps of a convolution, which share rows of the image.
 _UNROLLED_TAPS: Final = 512
-# With fewer vector registers than these compilers that unroll a loop over taps of a window keep what several of them
-# read in registers, and sums of the tile in memory instead.
-_ENOUGH_REGISTERS: Final = 32
 _WORD: Final = 4
 # Neighbours along memory that are read at once.
 _VECTOR: Final = 4
@@ -77,7 +75,7 @@ def loop_pragmas(context: Context, loop: Loop, scope: Scope, body: Facts) -> Pri
             return Printed([dialect.unroll.format(count=1)] if dialect.unroll else [])
         case LoopKind.SEQUENTIAL if dialect.grids is not None:
             return _unrolled(context, loop, max(repetitions(loop, scope.ranges), _copies_at_once(loop)))
-        case LoopKind.SEQUENTIAL if context.vector_registers < _ENOUGH_REGISTERS and _slides(context, loop, scope):
+        case LoopKind.SEQUENTIAL if context.vector_registers < ENOUGH_REGISTERS and _presses(context, loop, scope):
             return Printed([dialect.unroll.format(count=1)] if dialect.unroll else [])
         case LoopKind.SEQUENTIAL if goes_on(loop) and not _holds_loop(loop.body, LoopKind.SEQUENTIAL):
             return _unrolled(context, loop, _runs_at_once(loop.body))
@@ -207,13 +205,22 @@ def _runs_at_once(tree: LoopTree) -> int:
     return _UNROLL_LANES if _holds_loop(tree, LoopKind.REDUCTION) else 1
 
 
-def _slides(context: Context, loop: Loop, scope: Scope) -> bool:
-    """Whether rows of a register tile read in one iteration what others read in another one, as those of windows do."""
+def _presses(context: Context, loop: Loop, scope: Scope) -> bool:
+    """Whether unrolled taps of a window take more registers than a register tile leaves.
+
+    Compilers keep what several taps read, and masks of lanes, in registers, and then sums of the tile in memory.
+    """
     registers, count = list(_loops(loop.body, LoopKind.REGISTER)), _trips(loop, scope.ranges)
-    rows = [own.iterator for own in registers]
     sums = math.prod(trips(own) or 1 for own in registers) * _vectors(context, loop.body)
     if 2 * sums <= context.vector_registers or count is None or _holds_loop(loop.body, LoopKind.SEQUENTIAL):
         return False
+    masked = _lanes(loop.body) * _WORD % max(context.vector_bytes, _WORD) != 0
+    return (masked and count <= WRITTEN_OUT) or _slides(context, loop, scope, count)
+
+
+def _slides(context: Context, loop: Loop, scope: Scope, count: int) -> bool:
+    """Whether rows of a register tile read in one iteration what others read in another one, as those of windows do."""
+    rows = [own.iterator for own in _loops(loop.body, LoopKind.REGISTER)]
     for leaf in leaves(loop.body):
         if not isinstance(leaf, Scheduled) or isinstance(leaf, Copy):
             continue
@@ -229,8 +236,11 @@ def _slides(context: Context, loop: Loop, scope: Scope) -> bool:
 
 def _vectors(context: Context, tree: LoopTree) -> int:
     """The vectors in a row of a register tile, of elements of four bytes."""
-    lanes = max((trips(own) or 1 for own in _loops(tree, LoopKind.VECTOR)), default=1)
-    return -(-lanes * _WORD // max(context.vector_bytes, _WORD))
+    return -(-_lanes(tree) * _WORD // max(context.vector_bytes, _WORD))
+
+
+def _lanes(tree: LoopTree) -> int:
+    return max((trips(own) or 1 for own in _loops(tree, LoopKind.VECTOR)), default=1)
 
 
 def _loops(tree: LoopTree, wanted: LoopKind) -> Iterator[Loop]:

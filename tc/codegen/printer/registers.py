@@ -10,10 +10,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from enum import IntEnum
 from itertools import product
-from typing import Final, assert_never
+from typing import Final, TypeGuard, assert_never
 
 from tc.codegen.index.shared_offsets import SharedOffsets
+from tc.codegen.index.shared_vectors import ENOUGH_REGISTERS, WRITTEN_OUT, SharedVectors
 from tc.codegen.index.transpose import transposed_nest
 from tc.codegen.printer.context import Scope, TreePrinter, one_after_another
 from tc.codegen.printer.copies import transposing_call
@@ -21,8 +23,9 @@ from tc.codegen.printer.printed import ELSE, Printed, line, together
 from tc.codegen.printer.tile import NotVectorsError, Tile, Vector
 from tc.codegen.printer.vector_statement import VectorStatement, iterations, lanes_in_use, spelled
 from tc.codegen.printer.vector_totals import VectorTotals
-from tc.codegen.text.fragment import filled, named
+from tc.codegen.text.fragment import call, filled, named
 from tc.language.program.program import Read, reads_in
+from tc.polyhedral.analysis.element_counts import most_trips
 from tc.polyhedral.ir.loops import (
     Allocation,
     Barrier,
@@ -39,7 +42,18 @@ from tc.polyhedral.ir.loops import (
     Prefetch,
     Scheduled,
     StatementBody,
+    leaves,
 )
+
+_READ_ANEW: Final = line("{};", call("tc_read_anew"))
+
+
+class Repeated(IntEnum):
+    """What repeats a part of a tile's body."""
+
+    ONCE = 0  # nothing does
+    MANY = 1  # a printed loop
+    FEW = 2  # a printed loop that compilers write out, or several taps of a window
 
 
 class RegisterPrinter:
@@ -56,11 +70,13 @@ class RegisterPrinter:
         self._uses_array = False
         self._changed: Final[set[int]] = set()  # how many lanes statements change
         self._totals: VectorTotals | None = None
+        self._shared: Final[list[SharedVectors]] = []  # of the loops over rows around, outermost first
         self._numbers: Final = itertools.count()
+        self._vectors: Final = itertools.count()
 
     def print(self, body: LoopTree, scope: Scope) -> Printed:
         """The body with its declarations; NotVectorsError where it must be printed as loops over an array."""
-        printed = self._sharing(body, scope, {}, repeated=False)
+        printed = self._sharing(body, scope, {}, repeated=Repeated.ONCE)
         tile = self._tile
         if not self._uses_array:
             return tile.declarations() + printed
@@ -70,7 +86,7 @@ class RegisterPrinter:
 
     # --- loops
 
-    def _sharing(self, body: LoopTree, scope: Scope, known: Mapping[str, int], *, repeated: bool) -> Printed:
+    def _sharing(self, body: LoopTree, scope: Scope, known: Mapping[str, int], *, repeated: Repeated) -> Printed:
         """All that one printed loop holds: prefetches, the offsets that its statements share, and these."""
         offsets = SharedOffsets(self._numbers)
         first, rest = _prefetches_first(body)
@@ -81,8 +97,8 @@ class RegisterPrinter:
         )
         return self._trees.tree(first, spelled(scope, known)) + declared + printed
 
-    def _tree(self, tree: LoopTree, scope: Scope, known: Mapping[str, int], *, repeated: bool) -> Printed:
-        """A part of the body; ``known``: iterators of unrolled loops; ``repeated``: a printed loop stands around."""
+    def _tree(self, tree: LoopTree, scope: Scope, known: Mapping[str, int], *, repeated: Repeated) -> Printed:
+        """A part of the body; ``known``: iterators of unrolled loops; ``repeated``: by the printed loop around."""
         if self._outer is None or not self._outer.touches(tree):
             return self._own_tree(tree, scope, known, repeated=repeated)
         if not self.touches(tree):
@@ -91,9 +107,11 @@ class RegisterPrinter:
             raise NotVectorsError("a loop over the terms of two tiles")
         return self._own_tree(tree, scope, known, repeated=repeated)
 
-    def _own_tree(self, tree: LoopTree, scope: Scope, known: Mapping[str, int], *, repeated: bool) -> Printed:
+    def _own_tree(self, tree: LoopTree, scope: Scope, known: Mapping[str, int], *, repeated: Repeated) -> Printed:
         """A part that is not left to what prints another tile."""
         match tree:
+            case Block(children) if repeated and len(children) > 1 and all(map(_is_rows, children)):
+                return self._taps(children, scope, known)
             case Block(children):
                 return one_after_another(
                     children, scope, lambda child, here: self._tree(child, here, known, repeated=repeated)
@@ -103,11 +121,7 @@ class RegisterPrinter:
             case Loop(kind=LoopKind.REGISTER) if not known and not repeated and self._needs_array(tree, scope):
                 return self._rows_through_array(tree, scope)
             case Loop(kind=LoopKind.REGISTER):
-                return one_after_another(
-                    iterations(tree, known),
-                    scope,
-                    lambda value, here: self._tree(tree.body, here, {**known, tree.iterator: value}, repeated=repeated),
-                )
+                return self._rows(tree, scope, known, repeated=repeated)
             case Loop(kind=LoopKind.VECTOR):
                 return self._lane_loop(tree, scope, known, repeated=repeated)
             case Loop():
@@ -130,6 +144,51 @@ class RegisterPrinter:
             case _:
                 assert_never(tree)
 
+    def _rows(self, loop: Loop, scope: Scope, known: Mapping[str, int], *, repeated: Repeated) -> Printed:
+        """The body of a loop over rows for each of its iterations, behind the vectors that these share."""
+        shared = SharedVectors(loop.iterator, self._room, self._vectors)
+        shares = repeated is Repeated.FEW and self._shares(loop, known)
+        self._shared.extend([shared] if shares else [])
+        printed = one_after_another(
+            iterations(loop, known),
+            scope,
+            lambda value, here: self._tree(loop.body, here, {**known, loop.iterator: value}, repeated=repeated),
+        )
+        if shares:
+            self._shared.pop()
+        return _declared(shared) + printed
+
+    def _taps(self, taps: Sequence[LoopTree], scope: Scope, known: Mapping[str, int]) -> Printed:
+        """Rows for each tap of a window: the next one reads again what both do.
+
+        Registers that held it would be missing for the tile.
+        """
+        return one_after_another(
+            enumerate(taps),
+            scope,
+            lambda tap, here: (
+                (_READ_ANEW if tap[0] and self._shares(tap[1], known) else Printed(()))
+                + self._tree(tap[1], here, known, repeated=Repeated.FEW)
+            ),
+        )
+
+    @property
+    def _room(self) -> int:
+        """For how many vectors of operands there are registers, beside the tile and one number for all lanes."""
+        return self._context.vector_registers - self._tile.size() - 1
+
+    def _shares(self, loop: LoopTree, known: Mapping[str, int]) -> bool:
+        """Whether these are rows that share vectors: few registers are left, and nothing but the tile is written."""
+        registers = self._context.vector_registers
+        if registers >= ENOUGH_REGISTERS or 2 * self._tile.size() <= registers or self._room < 1:
+            return False
+        if any(vector.used < vector.width for vector in self._tile.vectors):
+            return False  # masks of lanes take registers, too
+        if not _is_rows(loop) or len(iterations(loop, known)) < 2:
+            return False
+        bodies = [self._context.bodies[leaf.statement] for leaf in leaves(loop.body) if isinstance(leaf, Scheduled)]
+        return all(own.target == self._tile.buffer.name and own.reduction is not None for own in bodies)
+
     def _repeating_loop(self, loop: Loop, scope: Scope, known: Mapping[str, int]) -> Printed:
         """A loop in which the tile is used again and again, with the totals that the loop keeps of it."""
         if any(total.buffer != self._tile.buffer.name for total in loop.totals):
@@ -137,7 +196,8 @@ class RegisterPrinter:
         for total in loop.totals:
             self._totals = VectorTotals(self._tile, self._context.dialect, loop, total)
         inner = scope.inside(loop)
-        printed = self._sharing(loop.body, inner, known, repeated=True)
+        few = most_trips(loop, scope.ranges) <= WRITTEN_OUT
+        printed = self._sharing(loop.body, inner, known, repeated=Repeated.FEW if few else Repeated.MANY)
         totals = self._totals
         for fold in loop.folds:
             if totals is None or fold.statement != totals.total.statement:
@@ -149,7 +209,7 @@ class RegisterPrinter:
             return totals.around(printed)
         return printed
 
-    def _lane_loop(self, loop: Loop, scope: Scope, known: Mapping[str, int], *, repeated: bool) -> Printed:
+    def _lane_loop(self, loop: Loop, scope: Scope, known: Mapping[str, int], *, repeated: Repeated) -> Printed:
         if not self.touches(loop.body):
             return self._trees.tree(loop, spelled(scope, known))
         instance, inside = lanes_in_use(loop)
@@ -160,7 +220,9 @@ class RegisterPrinter:
             self._require_lanes(len(iterations(loop, known)))
         ragged = repeated and len({vector.width for vector in vectors}) > 1
         widest = vectors[0] if ragged else None
-        statement = VectorStatement(self._context, self._tile, loop, instance, scope, known, widest, inside)
+        statement = VectorStatement(
+            self._context, self._tile, loop, instance, scope, known, widest, inside, tuple(self._shared)
+        )
         try:
             if self._outer is not None and self._outer.touches(loop):
                 raise NotVectorsError("rows of two tiles")
@@ -260,6 +322,17 @@ class RegisterPrinter:
     def touches(self, tree: LoopTree) -> bool:
         """Whether an instance inside accesses the tile."""
         return _touches(tree, self._tile.buffer.name, self._context.bodies)
+
+
+def _declared(vectors: SharedVectors) -> Printed:
+    return together(
+        line("{} {} = {};", own.type, own.name, own.loaded) + line("{};", call("tc_in_register", own.name))
+        for own in vectors.loaded()
+    )
+
+
+def _is_rows(tree: LoopTree) -> TypeGuard[Loop]:
+    return isinstance(tree, Loop) and tree.kind is LoopKind.REGISTER
 
 
 def _rows_and_lanes(loop: Loop) -> tuple[Loop, ...] | None:

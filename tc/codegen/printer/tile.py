@@ -87,6 +87,10 @@ class Tile:
         """The rows that hold something: those that were asked for, or all before any was."""
         return sorted({row for row, _ in self._asked}) or range(self.span // self._pitch)
 
+    def size(self) -> int:
+        """The vectors of all rows."""
+        return self.span // self._pitch * len(self.vectors)
+
     def row_of(self, offset: int, step: int) -> int:
         """The row whose first lane is at ``offset``, if neighbouring lanes are neighbours in it."""
         if step != 1 or offset % self._pitch:
@@ -170,6 +174,10 @@ class Tile:
     def add_dot(self, dot: str, vector: Vector, *words: Fragment) -> Fragment:
         """A vector of sums, and in every lane the dot product of two words added to it."""
         return call(f"tc_add_{dot}_{self.type}x{vector.width}", *words)
+
+    def loaded_type(self, vector: Vector, type: ScalarType) -> Fragment:
+        """The type of a vector of elements of a type: halves become lanes of the tile's."""
+        return named(f"tc_{self.type if type.is_half else type}x{vector.width}")
 
     def _type(self, vector: Vector) -> Fragment:
         return named(f"tc_{self.type}x{vector.width}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import Final
@@ -10,6 +10,7 @@ from typing import Final
 from tc.base.frozen import frozen
 from tc.base.types import ScalarType
 from tc.codegen.index.indices import index_literal
+from tc.codegen.index.shared_vectors import SharedVectors
 from tc.codegen.printer.context import Context, Scope
 from tc.codegen.printer.expressions import Site
 from tc.codegen.printer.printed import Printed, line, together
@@ -89,6 +90,7 @@ class VectorStatement:
 
     ``widest``: where vectors of several widths make a row, the first of them; what all lanes share is spread over its
     lanes once, for ``spread`` to declare after all vectors were printed.  ``inside``: between which lanes it runs.
+    ``shared``: for the loops over rows around it, outermost first, the vectors that these share.
     """
 
     def __init__(
@@ -101,6 +103,7 @@ class VectorStatement:
         known: Mapping[str, int],
         widest: Vector | None = None,
         inside: Inside | None = None,
+        shared: Sequence[SharedVectors] = (),
     ) -> None:
         self._context = context
         self._tile = tile
@@ -112,6 +115,7 @@ class VectorStatement:
         self._known = known
         self._widest = widest
         self._inside = inside
+        self._shared = shared
         self._spread: dict[Expression, str] = {}
         self._coefficients: dict[str, int] = {}
 
@@ -314,12 +318,20 @@ class VectorStatement:
         if step == 2:
             if self._inside is not None or type is not self._tile.type or not type.is_floating:
                 raise NotVectorsError("every second element of another type, or of some lanes")
-            return self._tile.load_second(place, vector)
+            return self._by_name(read, self._tile.load_second(place, vector), vector)
         if self._inside is None:
-            return self._tile.load(place, vector, type, whole=self._is_padded(read, vector))
+            loaded = self._tile.load(place, vector, type, whole=self._is_padded(read, vector))
+            return self._by_name(read, loaded, vector)
         if type is not self._tile.type:
             raise NotVectorsError("some lanes of another type")
         return self._tile.load_between(place, *self._lanes_inside(vector), vector)
+
+    def _by_name(self, read: Read, loaded: Fragment, vector: Vector) -> Fragment:
+        """What was loaded, by the name that it has for several rows."""
+        moving = {variable for name in iterators_in(read.subscripts) for variable in variables(self._arguments[name])}
+        sharing = next((own for own in self._shared if own.row not in moving), None)
+        type = self._tile.loaded_type(vector, self._context.layouts[read.tensor].type)
+        return loaded if sharing is None else sharing.name(type, loaded)
 
     def _is_padded(self, read: Read, vector: Vector) -> bool:
         """Whether the row of a packed operand has room behind its last lane."""

@@ -12,6 +12,7 @@ from tc.language.program.program import Read, iterators_in, walk
 from tc.language.program.specialization import Layout
 from tc.polyhedral.analysis.reads import value_reads
 from tc.polyhedral.analysis.strides import greatest_stride
+from tc.polyhedral.ir.loops import LINE_BYTES
 from tc.polyhedral.ir.scop import ScopStatement
 
 # An element that fewer instances read is not worth a copy across memory: what else there is costs less, whatever it is.
@@ -19,6 +20,8 @@ from tc.polyhedral.ir.scop import ScopStatement
 _WORTH_COPYING: Final = 4
 # Nor is one in the same order that fewer instances read: without it, only lines of the cache are read again.
 _WORTH_MOVING: Final = 32
+# The same where lanes read most of each row, in vectors of which half lie across two lines of the cache.
+_WORTH_ALIGNING: Final = 192
 # The most lanes of a register tile, and bytes of a first-level cache.
 _LANES = 64
 _CACHE = 1 << 15
@@ -30,7 +33,8 @@ def worth_packing(statement: ScopStatement, layouts: Mapping[str, Layout], lane:
     """Positions of the reads that can be packed and are used often enough to pay for it.
 
     They lie across the lanes, or their lanes are pieces of rows that lie far apart, so that they fill only some sets of
-    the cache, and what else is mapped there drives them out.
+    the cache, and what else is mapped there drives them out, or pieces of short rows that begin anywhere in a line, of
+    which each tile reads more lines than it uses.
     """
     if statement.body.reduction is None:
         return ()
@@ -44,18 +48,25 @@ def worth_packing(statement: ScopStatement, layouts: Mapping[str, Layout], lane:
         }
         if steps[lane] in (None, 0) or not can_pack(statement, position):
             continue
-        if steps[lane] == 1 and (held or not _scatters(steps, extents, layouts[read.tensor], statement, lane)):
-            continue
+        least = _WORTH_COPYING
+        if steps[lane] == 1:
+            moving = None if held else _least_uses(steps, extents, layouts[read.tensor], statement, lane)
+            if moving is None:
+                continue
+            least = moving
         uses = math.prod(extents[name] for name, step in steps.items() if step == 0 and name in extents)
-        if uses >= (_WORTH_MOVING if steps[lane] == 1 else _WORTH_COPYING):
+        if uses >= least:
             found.append(position)
     return tuple(found)
 
 
-def _scatters(
+def _least_uses(
     steps: Mapping[str, int | None], extents: Mapping[str, int], layout: Layout, statement: ScopStatement, lane: str
-) -> bool:
-    """Whether the lanes of all steps of a reduction are short pieces of far rows, and too many for the first cache."""
+) -> int | None:
+    """How many instances must read an element, for a copy in the same order to pay; None where none does.
+
+    The lanes of all steps of a reduction are pieces of rows, and too many for the first cache.
+    """
     target = statement.body.subscripts
     reduced = [name for name in extents if not any(name in iterators_in((s,)) for s in target)]
     apart = max((abs(steps[name] or 0) for name in reduced), default=0)
@@ -63,7 +74,12 @@ def _scatters(
     lanes, itemsize = min(extents[lane], _LANES), layout.type.itemsize
     # Pieces that lie whole pages apart are all in the same few sets.
     room = _WAYS * lanes * itemsize if apart * itemsize % _PAGE == 0 else _CACHE
-    return apart >= 2 * _LANES and pieces * lanes * itemsize > room
+    if pieces * lanes * itemsize <= room:
+        return None
+    if apart >= 2 * _LANES:
+        return _WORTH_MOVING
+    crosses = apart * itemsize > 2 * LINE_BYTES and apart * itemsize % (2 * LINE_BYTES) != 0
+    return _WORTH_ALIGNING if crosses else None
 
 
 def can_pack(statement: ScopStatement, position: int) -> bool:
