@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import assert_never
 
 from tc.base.environment import Environment
-from tc.runtime.cuda.nvrtc import nvrtc_version
 from tc.runtime.host.c_compiler import Compiler, answer, find_compiler
-from tc.runtime.opencl.opencl import opencl_device
 from tc.targets.target import CpuTarget, CudaTarget, EmulatorTarget, OpenClTarget, Target
 
 
@@ -20,8 +18,12 @@ def compiler_version(target: Target, settings: Environment) -> str:
         case CpuTarget() | EmulatorTarget():
             return _version(find_compiler(settings))
         case CudaTarget():
+            from tc.runtime.cuda.nvrtc import nvrtc_version
+
             return nvrtc_version()
         case OpenClTarget():
+            from tc.runtime.opencl.opencl import opencl_device
+
             return opencl_device().version
         case _:
             assert_never(target)

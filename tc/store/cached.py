@@ -14,6 +14,7 @@ from tc.base.counted import counted
 from tc.base.digest import hash_much
 from tc.base.environment import Environment
 from tc.base.errors import CacheError, DeviceError
+from tc.base.frozen import frozen
 from tc.base.generator import generator_version
 from tc.cache.content.configured import Mode, configured
 from tc.cache.format.ingredients import Ingredients
@@ -33,6 +34,14 @@ if TYPE_CHECKING:
 _FEW: Final = 10
 
 _Parse: TypeAlias = "Callable[[], Mapping[str, Program]]"
+
+
+@frozen
+class _Here:
+    """What there is for a target here: the threads of a call, and the compilers of which kernels may serve."""
+
+    threads: int
+    compilers: tuple[str, ...]
 
 
 class KernelCache(Access):
@@ -74,7 +83,7 @@ class KernelCache(Access):
         """
         with self._forgiven():
             reader = self._reader()
-            found = None if reader is None else self._variant(reader, wanted)
+            found = None if reader is None else self._variant(reader, wanted, self._here(reader, wanted.target))
             if found is not None:
                 return self._executable(*found)
         match self._configuration.mode:
@@ -119,11 +128,11 @@ class KernelCache(Access):
             found = []
             if len(wanted) > _FEW:
                 hash_much()
-            # To ask for the number of threads takes as long as to look for a kernel.
-            threads = {target: threads_of(target) for target in {one.target for one in wanted}}
             with reader.held() as held:
+                # To ask takes as long as to look for a kernel.
+                here = {target: self._here(held, target) for target in {one.target for one in wanted}}
                 for one in wanted:
-                    variant = self._variant(held, one, threads[one.target])
+                    variant = self._variant(held, one, here[one.target])
                     if variant is None:
                         return None
                     found.append(self._executable(*variant))
@@ -181,7 +190,7 @@ class KernelCache(Access):
         place = f"{self._place} ({self._configuration.mode.value})"
         try:
             reader = self._reader()
-            found = None if reader is None else self._variant(reader, wanted)
+            found = None if reader is None else self._variant(reader, wanted, self._here(reader, wanted.target))
         except CacheError as error:
             return f"{place}\n{error}"
         if found is None:
@@ -190,21 +199,20 @@ class KernelCache(Access):
         threads = counted(variant.threads, "thread")
         return f"{place}\nfound: options {variant.options}, made for {threads}\n{variant.proof}\n{variant.origin}"
 
-    def _variant(self, reader: Reader, wanted: Wanted, threads: int | None = None) -> tuple[Variant, Wanted] | None:
-        """The variant, and what it was made for: the very kernel, or one that serves it with symbolic sizes.
+    def _here(self, reader: Reader, target: Target) -> _Here:
+        return _Here(threads_of(target), self._compilers(reader, target))
 
-        ``threads``: None asks how many there are.
-        """
-        available = wanted.threads if threads is None else threads
+    def _variant(self, reader: Reader, wanted: Wanted, here: _Here) -> tuple[Variant, Wanted] | None:
+        """The variant, and what it was made for: the very kernel, or one that serves it with symbolic sizes."""
         # Kernels are compiled for as many threads as there are; where they are only read, others do, too.
-        needed = available if self.keeps else None
+        needed = here.threads if self.keeps else None
         for serving in self._serving(reader, wanted):
-            for ingredients in self._candidates(reader, serving):
+            for ingredients in map(serving.ingredients, here.compilers):
                 if wanted.options is not None:
                     found = reader.variant(ingredients.key, options_text(wanted.options), needed)
                 else:
                     default = _default_text(wanted.target, wanted.numerics)
-                    found = reader.best(ingredients.key, wanted.machine, available, default, needed)
+                    found = reader.best(ingredients.key, wanted.machine, here.threads, default, needed)
                 if found is not None:
                     return found, serving
         return None
