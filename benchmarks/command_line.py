@@ -54,7 +54,7 @@ def command_line() -> argparse.ArgumentParser:
     compiled = commands.add_parser("compile", help="compile the suite, and say what each stage of it takes")
     compiled.add_argument("--suite", choices=SUITES, default="all")
     compiled.add_argument("--kernels", type=_names, default=(), help="cases or problems, separated by commas")
-    compiled.add_argument("--target", default="cuda:sm_90", help="such as cuda:sm_80, cpu or emulator")
+    compiled.add_argument("--target", default="cuda:sm_90a", help="such as cuda:sm_80, cpu or emulator")
     compiled.add_argument("--with", dest="json_options", default=None, help="options of all of them, in JSON")
     commands.add_parser("predict", help="predicted times of kernels on GPUs beside measured and published ones")
     proofs = commands.add_parser("proofs", help="how long it takes until any options are proven or refused")
