@@ -81,6 +81,7 @@ def _promote(tree: ScheduleTree, scop: Scop, options: CpuOptions, machine: CpuMa
         options.local_temporaries,
         lanes=options.vectorize,
         streamed=streamed,
+        registers=machine.vectors.registers,
     )
     return promote_tree(tree, scop, room)
 

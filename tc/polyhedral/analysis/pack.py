@@ -27,10 +27,16 @@ _LANES = 64
 _CACHE = 1 << 15
 _WAYS = 8
 _PAGE = 1 << 12
+# So many pieces in the same sets leave the second cache, too.
+_MEETING = 512
 
 
-def worth_packing(statement: ScopStatement, layouts: Mapping[str, Layout], lane: str) -> tuple[int, ...]:
+def worth_packing(
+    statement: ScopStatement, layouts: Mapping[str, Layout], lane: str, registers: int
+) -> tuple[int, ...]:
     """Positions of the reads that can be packed and are used often enough to pay for it.
+
+    ``registers``: of vectors.
 
     They lie across the lanes, or their lanes are pieces of rows that lie far apart, so that they fill only some sets of
     the cache, and what else is mapped there drives them out, or pieces of short rows that begin anywhere in a line, of
@@ -50,7 +56,7 @@ def worth_packing(statement: ScopStatement, layouts: Mapping[str, Layout], lane:
             continue
         least = _WORTH_COPYING
         if steps[lane] == 1:
-            moving = None if held else _least_uses(steps, extents, layouts[read.tensor], statement, lane)
+            moving = None if held else _least_uses(steps, extents, layouts[read.tensor], statement, lane, registers)
             if moving is None:
                 continue
             least = moving
@@ -61,7 +67,12 @@ def worth_packing(statement: ScopStatement, layouts: Mapping[str, Layout], lane:
 
 
 def _least_uses(
-    steps: Mapping[str, int | None], extents: Mapping[str, int], layout: Layout, statement: ScopStatement, lane: str
+    steps: Mapping[str, int | None],
+    extents: Mapping[str, int],
+    layout: Layout,
+    statement: ScopStatement,
+    lane: str,
+    registers: int,
 ) -> int | None:
     """How many instances must read an element, for a copy in the same order to pay; None where none does.
 
@@ -72,14 +83,21 @@ def _least_uses(
     apart = max((abs(steps[name] or 0) for name in reduced), default=0)
     pieces = math.prod(extents[name] for name in reduced if steps[name] != 0)
     lanes, itemsize = min(extents[lane], _LANES), layout.type.itemsize
-    # Pieces that lie whole pages apart are all in the same few sets.
-    room = _WAYS * lanes * itemsize if apart * itemsize % _PAGE == 0 else _CACHE
-    if pieces * lanes * itemsize <= room:
+    # Pieces that lie whole pages apart are all in the same few sets, of the second cache, too.
+    meet = apart * itemsize % _PAGE == 0
+    if pieces * lanes * itemsize <= (_WAYS * lanes * itemsize if meet else _CACHE):
         return None
+    if meet and pieces >= _MEETING:
+        return min(_WORTH_MOVING, _most_rows(registers) + 1)
     if apart >= 2 * _LANES:
         return _WORTH_MOVING
     crosses = apart * itemsize > 2 * LINE_BYTES and apart * itemsize % (2 * LINE_BYTES) != 0
     return _WORTH_ALIGNING if crosses else None
+
+
+def _most_rows(registers: int) -> int:
+    """Of a register tile with two vectors in each row: what more rows read is fetched again."""
+    return (registers - 4) // 2
 
 
 def can_pack(statement: ScopStatement, position: int) -> bool:

@@ -69,6 +69,11 @@ def _only(scop: Scop, name: str) -> isl.UnionSet:
     return isl.UnionSet.from_set(scop.statement(name).domain)
 
 
+def _length(domain: isl.Set, place: int) -> int:
+    """From the least to the greatest value of an iterator."""
+    return int(domain.dim_max_val(place).to_python()) - int(domain.dim_min_val(place).to_python()) + 1
+
+
 @frozen
 class _Rule:
     scop: Scop
@@ -175,11 +180,12 @@ class _Rule:
 
     def reads_once(self, lane: str) -> bool:
         """Whether what the lanes read is read in one instance each: no tile finds it in the cache again."""
-        body = self.statement.body
-        names = body.iterators[: self.statement.domain.dim(isl.dim_type.set)]
+        body, domain = self.statement.body, self.statement.domain
+        names = body.iterators[: domain.dim(isl.dim_type.set)]
         reads = [(read.subscripts, self.layouts[read.tensor]) for read in value_reads(body)]
         along = [(subscripts, layout) for subscripts, layout in reads if stride(subscripts, layout, lane) != 0]
-        return bool(along) and all(stride(*read, name) != 0 for read in along for name in names)
+        moving = [name for n, name in enumerate(names) if _length(domain, n) > 1]
+        return bool(along) and all(stride(*read, name) != 0 for read in along for name in moving)
 
     def streamed_rows(self, lane: str, registers: Mapping[str | None, int], carried: list[Member]) -> tuple[int, ...]:
         """Cuts of rows that are added up, each element of which is read once: in the order in which they lie in memory.
@@ -193,8 +199,7 @@ class _Rule:
         sums = [name for name in statement_names(self.domain) if self.scop.statement(name).accumulates]
         if len(sums) > 1:
             return tuple(0 for _ in self.band.members)
-        place = body.iterators.index(lane)
-        length = int(domain.dim_max_val(place).to_python()) - int(domain.dim_min_val(place).to_python()) + 1
+        length = _length(domain, body.iterators.index(lane))
         along = stride(body.subscripts, self.layouts[body.target], lane) == 1
         long = along and length >= LONG_ROW
         # Of a few rows, as of a window, all are read at once in any order of the loops.

@@ -61,6 +61,7 @@ class Room:
     """The most elements of a register tile, of a packed operand, and of a temporary in a buffer; 0 promotes none.
 
     ``lanes``: mark copies for vectors.  ``streamed``: the results that are written by way of buffers.
+    ``registers``: of vectors.
     """
 
     accumulator: int
@@ -68,6 +69,7 @@ class Room:
     temporary: int = 0
     lanes: bool = True
     streamed: frozenset[str] = frozenset()
+    registers: int = 32
 
 
 def promote_tree(tree: ScheduleTree, scop: Scop, room: Room) -> tuple[ScheduleTree, Scop]:
@@ -220,7 +222,9 @@ class _CpuPromoter:
             lane = self.lanes.get(name)
             if lane is None:
                 continue
-            for read in self.worth.of((statement, lane), partial(worth_packing, statement, layouts, lane)):
+            for read in self.worth.of(
+                (statement, lane), partial(worth_packing, statement, layouts, lane, self.room.registers)
+            ):
                 box = bounding_box([statement.reads[read]], prefix)
                 if box is None or math.prod(box.extents) > times * self.room.operand:
                     continue

@@ -55,7 +55,7 @@ def tile_costs(
         read_strides=tuple(
             {n: greatest_stride(r.subscripts, layouts[r.tensor], n) if n in moving else 0 for n in names} for r in reads
         ),
-        copied={name: worth_packing(statement, layouts, name) if packs else () for name in names},
+        copied={name: worth_packing(statement, layouts, name, unit.registers) if packs else () for name in names},
         packable=tuple(
             packs and can_pack(statement, position) and read.tensor not in written
             for position, read in enumerate(reads)

@@ -24,15 +24,24 @@ PRODUCT = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n
         pytest.param(256, 512, 24, False, id="one register tile reads all of a row"),
         pytest.param(64, 512, 49, False, id="few results read an element"),
         pytest.param(256, 64, 49, False, id="all stays in the first cache"),
-        pytest.param(64, 512, 1024, True, id="rows lie pages apart"),
-        pytest.param(16, 512, 1024, False, id="rows lie pages apart, and few results read an element"),
+        pytest.param(15, 512, 1024, True, id="rows lie pages apart"),
+        pytest.param(14, 512, 1024, False, id="and one register tile reads all of them"),
+        pytest.param(31, 511, 1024, False, id="fewer rows that lie pages apart stay in the second cache"),
+        pytest.param(32, 511, 1024, True, id="but not in the first one"),
     ],
 )
 def test_rows_that_lanes_read_in_pieces(rows: int, steps: int, columns: int, packed: bool) -> None:
     with isl_context() as context:
         scop = build_scop(specialized(PRODUCT, ((rows, steps), (steps, columns))), context)
         update = next(own for own in scop.statements if own.body.reduction is not None)
-        assert worth_packing(update, layouts_of(scop), "n") == ((1,) if packed else ())
+        assert worth_packing(update, layouts_of(scop), "n", 32) == ((1,) if packed else ())
+
+
+def test_a_register_tile_of_few_registers_has_fewer_rows() -> None:
+    with isl_context() as context:
+        scop = build_scop(specialized(PRODUCT, ((7, 512), (512, 1024))), context)
+        update = next(own for own in scop.statements if own.body.reduction is not None)
+        assert [worth_packing(update, layouts_of(scop), "n", registers) for registers in (16, 32)] == [(1,), ()]
 
 
 @pytest.mark.parametrize("columns", [49, 75])
