@@ -56,6 +56,7 @@ def _sections(compilation: Compilation, stages: tuple[Stage, ...], decision: str
     layouts = [(buffer.name, own.get(buffer.name, buffer.layout)) for buffer in compilation.buffers]
     yield "buffers", "\n".join(_buffers(compilation.specialization, layouts))
     yield "statements", _stage(stages, "scop")
+    yield "softmax", _stage(stages, "softmax")
     yield "sampled operands", _stage(stages, "sampled operands")
     yield "pull forms", _stage(stages, "pull forms")
     yield "collapsed dimensions", _stage(stages, "collapsed dimensions")

@@ -146,6 +146,7 @@ class Prepared:
     def __init__(self, specialization: Specialization, *, max_operations: int | None = None) -> None:
         self.specialization: Final = specialization
         self._schedules: Final = Schedules(specialization, max_operations)
+        self._rescaled: Final = cache(lambda: Schedules.rescaled(specialization, max_operations))
         self._context = isl.Context()
 
     @property
@@ -158,7 +159,8 @@ class Prepared:
         """The loops for one choice of options, to be proven before the block ends; errors are ``map_program``'s."""
         try:
             with isl_context(self.max_operations, self._context) as context:
-                yield _attempted(context, self._schedules, options, machine, verify_every_pass)
+                schedules = self._rescaled() if options.numerics.rescaled_softmax else self._schedules
+                yield _attempted(context, schedules, options, machine, verify_every_pass)
         except isl.Error as error:
             if not is_out_of_operations(error):
                 raise
@@ -227,6 +229,7 @@ class _Run:
     def done_to_statements(self, plan: Plan) -> None:
         """Says what became of those that are computed in another way."""
         done = (
+            ("softmax", self.schedules.factored),
             ("sampled operands", self.schedules.sampled(plan)),
             ("pull forms", self.schedules.pulled(plan)),
             ("collapsed dimensions", self.schedules.collapsed(plan)),

@@ -12,9 +12,8 @@ import islpy as isl
 
 from tc.base.dots import Dot
 from tc.base.errors import OptionsError, VerificationError
-from tc.language.isl.session import MAX_OPERATIONS, budget_told, is_out_of_operations
+from tc.language.isl.session import budget_told, is_out_of_operations
 from tc.language.program.specialization import Specialization
-from tc.language.program.terms import byte_factors, factors_of_instructions
 from tc.polyhedral.gpu.mapping.join_reread_rows import join_reread_rows
 from tc.polyhedral.gpu.mapping.recompute import handed_over, recompute
 from tc.polyhedral.gpu.mapping.split_plan import Plan, Whose
@@ -22,7 +21,7 @@ from tc.polyhedral.ir.chained import Recomputed
 from tc.polyhedral.ir.contractions import Contraction
 from tc.polyhedral.ir.counterexample import Counterexample
 from tc.polyhedral.ir.dotted import Dots
-from tc.polyhedral.ir.hoisted import Hoisted
+from tc.polyhedral.ir.hoisted import FactoredOut, Hoisted
 from tc.polyhedral.ir.pulled import PulledStatement
 from tc.polyhedral.ir.recurrences import LinearRecurrence
 from tc.polyhedral.ir.relaid import CollapsedTensor, CopiedOperand
@@ -30,6 +29,7 @@ from tc.polyhedral.ir.scans import Grown
 from tc.polyhedral.ir.scop import Scop, build_scop
 from tc.polyhedral.ir.splits import Split
 from tc.polyhedral.ir.tree import ScheduleTree
+from tc.polyhedral.needed_operations import needed_operations
 from tc.polyhedral.operands.collapse_dimensions import collapse_dimensions
 from tc.polyhedral.operands.dot_products import dot_products
 from tc.polyhedral.operands.sample_operands import sample_operands
@@ -38,6 +38,7 @@ from tc.polyhedral.proof.rewrites.verify_collapsed import find_wrong_collapse
 from tc.polyhedral.proof.rewrites.verify_contraction import find_wrong_contraction
 from tc.polyhedral.proof.rewrites.verify_copied_operands import find_wrong_copy
 from tc.polyhedral.proof.rewrites.verify_dots import find_wrong_dots
+from tc.polyhedral.proof.rewrites.verify_factored import find_wrong_factoring
 from tc.polyhedral.proof.rewrites.verify_hoisted import find_wrong_hoisting
 from tc.polyhedral.proof.rewrites.verify_pulled import find_wrong_pull
 from tc.polyhedral.proof.rewrites.verify_recomputed import find_wrong_recomputation
@@ -48,6 +49,7 @@ from tc.polyhedral.proof.verify_shares import prove_shares
 from tc.polyhedral.proof.verify_split import prove_split
 from tc.polyhedral.schedule.contract import contracted, contractions
 from tc.polyhedral.schedule.counted import with_counts
+from tc.polyhedral.schedule.factor_out import factor_out_sums
 from tc.polyhedral.schedule.hoist import hoist_invariants
 from tc.polyhedral.schedule.join_dimensions import join_dimensions
 from tc.polyhedral.schedule.join_terms import join_terms
@@ -59,20 +61,6 @@ from tc.polyhedral.schedule.schedule import schedule_scop, untransformed_tree
 from tc.polyhedral.schedule.split import Dealing, split_reductions
 from tc.polyhedral.schedule.steps_in_chunks import chunk_contractions, steps_in_chunks
 from tc.targets.options import Fusion
-
-# isl's operations for a compilation: of one statement, and for each further one.  They last about two seconds: to learn
-# that options are refused must not take longer.  The defaults of no kernel of the suite need half of them.
-_OF_ONE: Final = 1_500_000
-_OF_ANOTHER: Final = 1_000_000
-# Which lane of a warp holds what is asked of matrix instructions.
-_OF_MATRICES: Final = 2_000_000
-# Where several products may share a kernel, in which statements are computed once more.
-_OF_CHAINS: Final = 12_000_000
-# Sizes that stay open are one dimension more of all sets each.
-_OF_OPEN_SIZE: Final = 3_500_000
-# To schedule takes longer, and is the same for all options with one fusion strategy.
-_TO_SCHEDULE: Final = 6_000_000
-
 
 # What of a plan the rewritten program follows from, before reductions are split.
 _Rewriting: TypeAlias = tuple[
@@ -117,22 +105,16 @@ class Schedules:
     """The scop of every way in which reductions are split, and the schedule of every fusion strategy of each.
 
     They are made when first asked for, of the isl context that they are first asked with.  ``max_operations``: of isl
-    for what follows; by default as many as the statements need.
+    for what follows; by default as many as the statements need.  ``factored``: what was done to the program before.
     """
 
-    def __init__(self, specialization: Specialization, max_operations: int | None) -> None:
+    def __init__(
+        self, specialization: Specialization, max_operations: int | None, factored: tuple[FactoredOut, ...] = ()
+    ) -> None:
         self.specialization: Final = specialization
+        self.factored: Final = factored
         if max_operations is None:
-            statements = max(1, len(specialization.program.statements))
-            opened = len(specialization.signature.symbolic) * _OF_OPEN_SIZE
-            matrices = [
-                s
-                for s in specialization.program.statements
-                if factors_of_instructions(s.value) or byte_factors(s.value)
-            ]
-            further = opened + len(matrices) * _OF_MATRICES + (len(matrices) > 1) * _OF_CHAINS
-            self.max_operations = min(MAX_OPERATIONS, _OF_ONE + (statements - 1) * _OF_ANOTHER + further)
-            self._to_schedule = min(MAX_OPERATIONS, statements * _TO_SCHEDULE)
+            self.max_operations, self._to_schedule = needed_operations(specialization)
         else:
             self.max_operations, self._to_schedule = max_operations, max_operations // 2
         self._scops: dict[Plan, tuple[Specialization, Scop]] = {}
@@ -149,6 +131,12 @@ class Schedules:
         self._with_sampled: dict[_Rewriting, tuple[Specialization, tuple[CopiedOperand, ...]]] = {}
         self._with_pulled: dict[_Rewriting, tuple[Specialization, tuple[PulledStatement, ...]]] = {}
         self._unscheduled: set[tuple[Fusion, Plan]] = set()
+
+    @classmethod
+    def rescaled(cls, specialization: Specialization, max_operations: int | None) -> Schedules:
+        """Of the program with weights of a softmax that are divided behind products, each of them proven."""
+        found, factored = _proven(specialization, factor_out_sums(specialization), find_wrong_factoring)
+        return cls(found, max_operations, factored)
 
     def scop(self, context: isl.Context, plan: Plan) -> Scop:
         """The statements, with reductions split; ``context`` must be the one that was entered."""

@@ -26,17 +26,22 @@ class Numerics(Written):
     sum of two such numbers (``THREE_TF32``: 2^-21; where a factor is infinite, or rounded to infinity, the sum may be
     NaN).  The oracle has a bound for each (``f.oracle(..., products=)``).  Other targets take what is exact.
 
+    ``rescaled_softmax``: where weights of a softmax are factors in a sum of products, the sum may be divided instead of
+    each of them (``o = (e v) / s`` in place of ``(e / s) v``), so that no product waits for the sum of its row.  Errors
+    stay within the oracle's bounds.
+
     No search changes it, and a kernel with one is never taken for a kernel with another one.
     """
 
     deterministic: bool = True
     reassociate: bool = False
     products: Products = Products.EXACT
+    rescaled_softmax: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.products, Products):
             raise OptionsError(f"products must be a tc.Products, got {self.products!r}")
-        for name in ("deterministic", "reassociate"):
+        for name in ("deterministic", "reassociate", "rescaled_softmax"):
             value = getattr(self, name)
             if not isinstance(value, bool):
                 raise OptionsError(f"{name} must be True or False, got {value!r}")

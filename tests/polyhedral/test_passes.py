@@ -202,7 +202,7 @@ def test_a_scheduler_out_of_budget_leaves_the_program_order() -> None:
 def test_a_budget_too_small_for_scheduling_but_not_for_the_proof(monkeypatch: pytest.MonkeyPatch) -> None:
     program = specialized(LAYERS, ((33, 40), (20, 40), (20,), (30, 20)))
     assert "coincident" in map_program(program, CpuOptions(), MACHINE).stage("schedule").text
-    monkeypatch.setattr("tc.polyhedral.schedules._TO_SCHEDULE", 10)
+    monkeypatch.setattr("tc.polyhedral.needed_operations._TO_SCHEDULE", 10)
     fallback = map_program(program, CpuOptions(), MACHINE)
     assert "coincident" not in fallback.stage("schedule").text
     assert LoopKind.PARALLEL not in kinds(fallback.loops.root)

@@ -34,6 +34,36 @@ def factors_of_instructions(value: Expression) -> tuple[Read, Read] | None:
     return _factors(value, (ScalarType.BFLOAT16, ScalarType.FLOAT16))
 
 
+def widened_term(value: Expression) -> Expression:
+    """``float32_term``, whose factors are converted each by itself where it is a product of halves; others as is."""
+    while isinstance(value, Cast) and value.type.is_half:
+        value = value.operand
+    match value:
+        case Binary(BinaryOperator.MULTIPLY, left, right, type) if type.is_half:
+            return Binary(BinaryOperator.MULTIPLY, widened_term(left), widened_term(right), ScalarType.FLOAT32)
+        case _:
+            return Cast(value, ScalarType.FLOAT32) if value.type.is_half else value
+
+
+def is_factor(value: Expression, read: Read) -> bool:
+    """Whether a term is a product of what is read and of other numbers, which is rounded to no half on the way."""
+    while isinstance(value, Cast) and value.type.is_half:
+        value = value.operand  # it says what type the reduction has
+    return _is_factor(value, read)
+
+
+def _is_factor(value: Expression, read: Read) -> bool:
+    match value:
+        case Read():
+            return value == read
+        case Cast(operand, type) if type in (ScalarType.FLOAT32, ScalarType.FLOAT64) and operand.type.is_floating:
+            return _is_factor(operand, read)
+        case Binary(BinaryOperator.MULTIPLY, left, right, type) if type.is_floating:
+            return _is_factor(left, read) != _is_factor(right, read)
+        case _:
+            return False
+
+
 def _factors(value: Expression, types: tuple[ScalarType, ...]) -> tuple[Read, Read] | None:
     """Those of a product of two numbers of one of the types."""
     sums = (ScalarType.FLOAT32, *types)
