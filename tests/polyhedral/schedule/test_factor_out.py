@@ -53,9 +53,7 @@ def test_rows_of_zeros_infinities_and_numbers_that_are_none_stay_what_they_are()
     f = tc.define(VALID).single()
     x = np.array([[-np.inf, 0, 1], [-np.inf] * 3, [0, np.nan, 0], [np.inf, 0, 0], [80, -80, 0]], np.float32)
     v, w = np.ones((3, 4), np.float32), np.ones(3, np.float32)
-    exact, rescaled = (
-        np.asarray(f(x, v, w, options=tc.CpuOptions(numerics=own))) for own in (tc.Numerics(), RESCALED)
-    )
+    exact, rescaled = (np.asarray(f(x, v, w, options=tc.CpuOptions(numerics=own))) for own in (tc.Numerics(), RESCALED))
     np.testing.assert_allclose(exact, rescaled, rtol=1e-6)
 
 
