@@ -254,7 +254,12 @@ def _opened(source: Source, sizes: dict[str, int]) -> tuple[tuple[str, int], ...
 
 
 def _options(source: Source) -> tc.GpuOptions:
-    """The default ones, any, or tiles of whole warps with any others."""
+    """Any, with a softmax whose weights are divided behind the next product or before."""
+    return replace(_mapping(source), numerics=tc.Numerics(rescaled_softmax=source.chance(0.5)))
+
+
+def _mapping(source: Source) -> tc.GpuOptions:
+    """The default options, any, or tiles of whole warps with any others."""
     if source.chance(0.3):
         return tc.GpuOptions()
     options = draw_gpu_options(source)
