@@ -157,16 +157,16 @@ class Prepared:
     @contextmanager
     def generated(self, options: Options, machine: Machine, *, verify_every_pass: bool = False) -> Iterator[Generated]:
         """The loops for one choice of options, to be proven before the block ends; errors are ``map_program``'s."""
+        schedules = self._rescaled() if options.numerics.rescaled_softmax else self._schedules
         try:
-            with isl_context(self.max_operations, self._context) as context:
-                schedules = self._rescaled() if options.numerics.rescaled_softmax else self._schedules
+            with isl_context(schedules.max_operations, self._context) as context:
                 yield _attempted(context, schedules, options, machine, verify_every_pass)
         except isl.Error as error:
             if not is_out_of_operations(error):
                 raise
             name = self.specialization.program.name
             raise CompileError(
-                f"{name}: the proof or the generation of its loops exceeds isl's budget of {self.max_operations} "
+                f"{name}: the proof or the generation of its loops exceeds isl's budget of {schedules.max_operations} "
                 "operations; choose other tiles, or split the definition into several"
             ) from error
 

@@ -28,7 +28,8 @@ class Numerics(Written):
 
     ``rescaled_softmax``: where weights of a softmax are factors in a sum of products, the sum may be divided instead of
     each of them (``o = (e v) / s`` in place of ``(e / s) v``), so that no product waits for the sum of its row.  Errors
-    stay within the oracle's bounds.
+    stay within the oracle's bounds, but where an undivided sum, which may be as many times larger as a row has weights,
+    leaves the range of its type: the result is infinite there, or NaN.
 
     No search changes it, and a kernel with one is never taken for a kernel with another one.
     """

@@ -20,12 +20,14 @@ from tc.base.types import ScalarType
 from tc.grammar.syntax import BinaryOperator
 from tc.language.algebra.rewriting import fresh_name
 from tc.language.program.program import (
+    INDEX_TYPE,
     Binary,
     Call,
     Cast,
     DerivedOrigin,
     Expression,
     IteratorReference,
+    Literal,
     Program,
     Read,
     Reduction,
@@ -38,8 +40,9 @@ from tc.language.program.program import (
 )
 from tc.language.program.specialization import Layout, Specialization, contiguous_strides
 from tc.language.program.terms import is_factor, widened_term
-from tc.language.program.written_elements import is_scatter, written_iterators
+from tc.language.program.written_elements import written_iterators
 from tc.polyhedral.ir.hoisted import FactoredOut
+from tc.polyhedral.schedule.scatter import length_of
 
 
 def factor_out_sums(specialization: Specialization) -> Iterator[tuple[Specialization, FactoredOut]]:
@@ -65,15 +68,17 @@ def _found(specialization: Specialization, name: str) -> _Found | None:
     product = next(own for own in program.statements if own.name == name)
     if product.reduction is not Reduction.ADD or not product.initialize or not _is_plain(product):
         return None
-    type = widened_term(product.value).type
-    if type not in (ScalarType.FLOAT32, ScalarType.FLOAT64) or is_scatter(product):
+    if not _has_terms(product):
+        return None
+    type, places = widened_term(product.value).type, product.subscripts
+    if type not in (ScalarType.FLOAT32, ScalarType.FLOAT64) or len(set(places)) < len(places):
         return None
     writers = [own for own in program.statements if own.target == product.target]
     if writers[0] is not product or any(read.tensor == product.target for read in reads_in(product.value)):
         return None
     for read in reads_in(product.value):
         weights = _only_writer(program, read.tensor)
-        if weights is None or not is_factor(product.value, read) or not _normalizes(program, weights):
+        if weights is None or not is_factor(product.value, read) or not _Softmax(program).makes(weights):
             continue
         used = [r for own in program.statements for r in _reads(own) if r.tensor == read.tensor]
         if used == [read] and _is_invariant(product, weights, read):
@@ -82,8 +87,28 @@ def _found(specialization: Specialization, name: str) -> _Found | None:
 
 
 def _is_plain(statement: Statement) -> bool:
+    """Whether it runs for all of a box of numbers from 0 on, and writes at its iterators."""
     special = statement.blocks or statement.conditions or statement.counts or statement.required or statement.atomic
-    return not special and statement.owned is None
+    ranges = all(own.begin == Literal(0, INDEX_TYPE) and _is_fixed(own.end) for own in statement.iterators)
+    return ranges and not special and statement.owned is None and _at_iterators(statement.subscripts)
+
+
+def _is_fixed(end: Expression) -> bool:
+    return not iterators_in((end,)) and not any(reads_in(end))
+
+
+def _has_terms(product: Statement) -> bool:
+    """Whether each element of a sum has one: what is open may be 0."""
+    written = {own.name for own in written_iterators(product)}
+    return all(length_of(own) for own in product.iterators if own.name not in written)
+
+
+def _at_iterators(subscripts: tuple[Expression, ...]) -> bool:
+    return all(isinstance(own, IteratorReference) for own in subscripts)
+
+
+def _lengths(statement: Statement) -> dict[str, Expression]:
+    return {own.name: own.end for own in statement.iterators}
 
 
 def _reads(statement: Statement) -> Iterator[Read]:
@@ -92,14 +117,19 @@ def _reads(statement: Statement) -> Iterator[Read]:
 
 
 def _only_writer(program: Program, tensor: str) -> Statement | None:
-    """The statement that writes a temporary, once for each element, at its own iterators."""
+    """The statement that writes a temporary, once for each element."""
     if program.tensor(tensor).role is not Role.TEMPORARY:
         return None
+    found = _writer(program, tensor)
+    return None if found is None or len(set(found.subscripts)) < len(found.iterators) else found
+
+
+def _writer(program: Program, tensor: str) -> Statement | None:
+    """The only statement that writes a tensor, at different iterators."""
     writers = [own for own in program.statements if own.target == tensor]
-    places = tuple(IteratorReference(own.name) for own in writers[0].iterators) if writers else ()
-    if len(writers) != 1 or not _is_plain(writers[0]) or set(writers[0].subscripts) - set(places):
+    if len(writers) != 1 or not _is_plain(writers[0]):
         return None
-    return writers[0]
+    return writers[0] if len(set(writers[0].subscripts)) == len(writers[0].subscripts) else None
 
 
 def _divided(value: Expression) -> tuple[Expression, Read] | None:
@@ -113,51 +143,89 @@ def _divided(value: Expression) -> tuple[Expression, Read] | None:
             return None
 
 
-def _normalizes(program: Program, weights: Statement) -> bool:
-    """Whether a statement divides an exponential, 1 at most, by something that the program writes before."""
-    found = _divided(weights.value) if weights.reduction is None else None
-    if found is None:
-        return False
-    numerator, sum = found
-    before = program.statements[: program.statements.index(weights)]
-    if any(own.target == sum.tensor for own in program.statements if own not in before):
-        return False
-    inlined = {own.name: own.name for own in weights.iterators}
-    if isinstance(numerator, Read):
-        exponential = _only_writer(program, numerator.tensor)
-        if exponential is None or exponential.reduction is not None:
+@frozen
+class _Softmax:
+    """What the statements of a program say of exponentials and of their sums."""
+
+    program: Program
+
+    def makes(self, weights: Statement) -> bool:
+        """Whether a statement divides exponentials, of which the greatest of a row is 1, by their sum."""
+        found = _divided(weights.value) if weights.reduction is None else None
+        exponential = None if found is None else self.exponential(found[0], weights)
+        if found is None or exponential is None or not self.is_greatest(exponential, weights):
             return False
-        inlined = _places(exponential.subscripts, numerator.subscripts)
-        numerator = exponential.value
-    match numerator:
-        case Call("exp", (Binary(BinaryOperator.SUBTRACT, own, Read() as most),), _):
-            return bool(inlined) and _is_greatest(program, own, most)
-        case _:
+        return self.is_sum(found[1], exponential, weights)
+
+    def exponential(self, value: Expression, reader: Statement) -> Expression | None:
+        """``exp(x - h)`` at the iterators of a reader, which may read it from a temporary; None for anything else."""
+        while isinstance(value, Cast) and value.operand.type.is_floating:
+            value = value.operand
+        if isinstance(value, Read):
+            made = _only_writer(self.program, value.tensor)
+            names = _places(made.subscripts, value.subscripts) if made is not None else None
+            if made is None or names is None or made.reduction is not None:
+                return None
+            if not self.is_settled(value.tensor, reader):
+                return None
+            if {names[own]: length for own, length in _lengths(made).items()} != _lengths(reader):
+                return None
+            value = _renamed(made.value, names)
+            while isinstance(value, Cast) and value.operand.type.is_floating:
+                value = value.operand
+        match value:
+            case Call("exp", (Binary(BinaryOperator.SUBTRACT, _, Read()),), _):
+                return value
+            case _:
+                return None
+
+    def is_greatest(self, exponential: Expression, reader: Statement) -> bool:
+        """Whether it subtracts the greatest number of its row, of those that it is made from."""
+        assert isinstance(exponential, Call)
+        difference = exponential.arguments[0]
+        assert isinstance(difference, Binary)
+        assert isinstance(difference.right, Read)
+        greatest = _writer(self.program, difference.right.tensor)
+        if greatest is None or greatest.reduction is not Reduction.MAXIMUM or not greatest.initialize:
             return False
+        if not all(self.is_settled(read.tensor, greatest) for read in reads_in(difference.left)):
+            return False
+        return self.goes_over(greatest, difference.right, difference.left, reader)
+
+    def is_sum(self, sum: Read, exponential: Expression, reader: Statement) -> bool:
+        """Whether what is read is the sum of all exponentials of a row."""
+        adding = _writer(self.program, sum.tensor)
+        if adding is None or adding.reduction is not Reduction.ADD or not adding.initialize:
+            return False
+        if not self.is_settled(sum.tensor, reader):
+            return False
+        own = self.exponential(adding.value, adding)
+        return own is not None and self.goes_over(replace(adding, value=own), sum, exponential, reader)
+
+    def goes_over(self, reduction: Statement, read: Read, term: Expression, reader: Statement) -> bool:
+        """Whether a reduction has this term for all iterations of the reader that read the same element."""
+        names = _places(reduction.subscripts, read.subscripts)
+        if names is None:
+            return False
+        others = [own.name for own in reduction.iterators if own.name not in names]
+        free = [own.name for own in reader.iterators if own.name not in names.values()]
+        if len(others) != len(free):
+            return False
+        names |= dict(zip(others, free, strict=True))
+        same = {names[own]: length for own, length in _lengths(reduction).items()} == _lengths(reader)
+        return same and _renamed(reduction.value, names) == term
+
+    def is_settled(self, tensor: str, reader: Statement) -> bool:
+        """Whether nothing writes a tensor from a statement on."""
+        late = self.program.statements[self.program.statements.index(reader) :]
+        return not any(own.target == tensor for own in late)
 
 
-def _is_greatest(program: Program, value: Expression, most: Read) -> bool:
-    """Whether what is read is the greatest value of a row."""
-    writers = [own for own in program.statements if own.target == most.tensor]
-    if len(writers) != 1 or writers[0].reduction is not Reduction.MAXIMUM or not writers[0].initialize:
-        return False
-    names = _places(writers[0].subscripts, most.subscripts)
-    others = [own.name for own in writers[0].iterators if own.name not in names]
-    free = [own.name for own in _iterators(value) if own.name not in names.values()]
-    if len(others) != len(free) or not _is_plain(writers[0]):
-        return False
-    return _renamed(writers[0].value, {**names, **dict(zip(others, free, strict=True))}) == value
-
-
-def _iterators(value: Expression) -> list[IteratorReference]:
-    return [IteratorReference(name) for name in sorted(iterators_in((value,)))]
-
-
-def _places(written: tuple[Expression, ...], read: tuple[Expression, ...]) -> dict[str, str]:
-    """Which iterator of a reader each iterator of a writer is; nothing where subscripts are no iterators."""
+def _places(written: tuple[Expression, ...], read: tuple[Expression, ...]) -> dict[str, str] | None:
+    """Which iterator of a reader each iterator of a writer is; None where subscripts are no different iterators."""
     pairs = list(zip(written, read, strict=True))
-    if not all(isinstance(a, IteratorReference) and isinstance(b, IteratorReference) for a, b in pairs):
-        return {}
+    if not _at_iterators((*written, *read)) or len(set(read)) < len(read):
+        return None
     return {a.name: b.name for a, b in pairs if isinstance(a, IteratorReference) and isinstance(b, IteratorReference)}
 
 
@@ -171,7 +239,7 @@ def _sum_of(found: _Found) -> Read | None:
     """The denominator, at the subscripts of the product."""
     divided = _divided(found.weights.value)
     names = _places(found.weights.subscripts, found.read.subscripts)
-    if divided is None or not names:
+    if divided is None or names is None:
         return None
     renamed = _renamed(divided[1], names)
     return renamed if isinstance(renamed, Read) else None

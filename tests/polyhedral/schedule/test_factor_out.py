@@ -11,10 +11,11 @@ import pytest
 
 import tc
 from tc.grammar.syntax import BinaryOperator
-from tc.language.program.program import Binary, IteratorReference, Literal, Program, Read, Statement
+from tc.language.program.program import Binary, IteratorReference, Literal, Program, Read, Statement, reads_in
 from tc.language.program.specialization import Specialization
 from tc.polyhedral.ir.hoisted import FactoredOut
 from tc.polyhedral.proof.rewrites.verify_factored import find_wrong_factoring
+from tc.polyhedral.schedule import factor_out
 from tc.polyhedral.schedule.factor_out import factor_out_sums
 from tc.reference.compare import compare
 from tests.polyhedral.gpu.tensor.attention import EARLY, LATE
@@ -83,11 +84,36 @@ def test_matrix_instructions_need_one_pass_over_the_keys_less() -> None:
         pytest.param(("o(n,k) +=! v(m,k) / p(n,m)", "o"), id="division by weights"),
         pytest.param(("o(m) +=! p(n,m) * w(m)", "o"), id="terms with divisors of their own"),
         pytest.param(("o(n) +=! p(n,m) * w(m) where m in 1:3", "o"), id="a part of the weights"),
+        pytest.param(("o(n) +=! p(n,m) * w(m) where m in 0:n", "o"), id="rows without terms"),
+        pytest.param(("o(n+k) +=! p(n,m) * v(m,k)", "o"), id="elements with terms of several rows"),
+        pytest.param(("o(n/2,k) +=! p(n,m) * v(m,k)", "o"), id="two rows for one element"),
+        pytest.param(("o(k) +=! p(m,m) * v(m,k) where m in 0:N", "o"), id="the diagonal"),
     ],
 )
 def test_other_uses_of_weights_are_left_alone(uses: tuple[str, str]) -> None:
-    every = rewritten(PLAIN.format(*uses), (5, 6), (6, 7), (6,))
-    assert [made.product for _, made in every] == (["S3"] if "where" in uses[0] else [])
+    assert not rewritten(PLAIN.format(*uses), (5, 6), (6, 7), (6,))
+
+
+def test_sums_of_nothing_are_not_divided() -> None:
+    assert rewritten(VALID, (5, 1), (1, 7), (1,))
+    assert not rewritten(VALID, (5, 0), (0, 7), (0,))
+    x, v, w = np.ones((5, 0), np.float32), np.ones((0, 7), np.float32), np.ones(0, np.float32)
+    result = tc.define(VALID).single()(x, v, w, options=tc.CpuOptions(numerics=RESCALED))
+    np.testing.assert_array_equal(result, np.zeros((5, 7), np.float32))
+
+
+def test_rows_of_open_sizes_may_be_empty() -> None:
+    f, options, size = tc.define(VALID).single(), tc.CpuOptions(numerics=RESCALED), tc.dynamic(64)
+    assert "== softmax ==" not in f.explain((5, size), (size, 7), (size,), target="cpu", options=options)
+    rows = f.explain((size, 6), (6, 7), (6,), target="cpu", options=options)
+    assert "S2: its sum divides the result of S3" in rows
+
+
+def test_one_row_and_halves_that_are_summed_are_softmaxes_too() -> None:
+    one = """def f(float(M) x, float(M) v) -> (o) {
+        h max=! x(m)  e(m) = half(exp(x(m) - h))  s +=! float(e(m))  p(m) = half(float(e(m)) / s)
+        o +=! float(p(m)) * v(m) }"""
+    assert [made.product for _, made in rewritten(one, (6,), (6,))] == ["S4"]
 
 
 @pytest.mark.parametrize(
@@ -99,12 +125,38 @@ def test_other_uses_of_weights_are_left_alone(uses: tuple[str, str]) -> None:
         pytest.param("exp(x(n,m) - h(n)) / s(n)", "x(n,m) / s(n)", id="no exponential"),
         pytest.param("exp(x(n,m) - h(n)) / s(n)", "exp(x(n,m) - h(n)) * s(n)", id="no quotient"),
         pytest.param("/ s(n)", "/ w(m)", id="divisors that differ"),
+        pytest.param("h(n) max=! x(n,m)", "h(n) max=! x(n,m) where m in 0:2", id="the greatest of a part"),
+        pytest.param("s(n) +=! exp(x(n,m) - h(n))", "s(n) +=! exp(x(n,m) - h(n)) where m in 1:2", id="a part's sum"),
+        pytest.param("s(n) +=! exp(x(n,m) - h(n))", "s(n) +=! x(n,m)", id="the sum of something else"),
+        pytest.param(
+            "s(n) +=! exp(x(n,m) - h(n))", "s(n) +=! exp(x(n,m) - h(n))\n s(n) = 2 * s(n)", id="twice the sum"
+        ),
     ],
 )
 def test_other_weights_are_left_alone(old: str, new: str) -> None:
     assert old in VALID
     assert rewritten(VALID, (5, 6), (6, 7), (6,))
-    assert not rewritten(VALID.replace(old, new), (5, 6), (6, 7), (6,))
+    assert not rewritten(VALID.replace(old, new, 1), (5, 6), (6, 7), (6,))
+
+
+def test_what_changes_behind_its_maximum_is_left_alone() -> None:
+    text = """def f(float(N,M) y, float(M,K) v, float(M) w) -> (o) {
+        x(n,m) = y(n,m)
+        h(n) max=! x(n,m)
+        x(n,m) += 85.0
+        s(n) +=! exp(x(n,m) - h(n))
+        p(n,m) = exp(x(n,m) - h(n)) / s(n)
+        o(n,k) +=! p(n,m) * v(m,k) * w(m) }"""
+    assert rewritten(text.replace("x(n,m) += 85.0", ""), (5, 6), (6, 7), (6,))
+    assert not rewritten(text, (5, 6), (6, 7), (6,))
+
+
+def test_a_divisor_that_the_program_is_given_is_left_alone() -> None:
+    text = """def f(float(N,M) x, float(N) s, float(M,K) v) -> (o) {
+        h(n) max=! x(n,m)
+        p(n,m) = exp(x(n,m) - h(n)) / s(n)
+        o(n,k) +=! p(n,m) * v(m,k) }"""
+    assert not rewritten(text, (5, 6), (5,), (6, 7))
 
 
 def _with(name: str, change: Callable[[Statement], Statement]) -> Callable[[Program], Program]:
@@ -151,7 +203,7 @@ MUTANTS: dict[str, Callable[[Program], Program]] = {
     ),
     "divided before it is summed": _last_first,
     "not divided at all": lambda program: replace(program, statements=program.statements[:-1]),
-    "the least of the terms": _with("S3", lambda s: replace(s, initialize=False)),
+    "a sum that begins with what is there": _with("S3", lambda s: replace(s, initialize=False)),
     "other terms": _with("S3", lambda s: replace(s, value=s.value.left) if isinstance(s.value, Binary) else s),
     "weights that are still divided": _with(
         "S2", lambda s: replace(s, value=Binary(BinaryOperator.DIVIDE, s.value, s.value, s.value.type))
@@ -165,6 +217,27 @@ def test_a_rewriting_that_computes_something_else_is_refused(name: str) -> None:
     ((after, made),) = factor_out_sums(before)
     assert find_wrong_factoring(before, after, made) is None
     assert find_wrong_factoring(before, replace(after, program=MUTANTS[name](after.program)), made) is not None
+
+
+FORGED = {
+    "weights that a second statement writes": "p(n,m) = x(n,m) / s(n)  p(n,m+M) = x(n,m)  o(n) +=! p(n,k) * w(k)",
+    "weights that are changed": "p(n,m) = x(n,m) / s(n)  p(n,m) += x(n,m)  o(n) +=! p(n,m) * w(m)",
+    "weights that are products": "p(n,m) *=! (x(n,m) * w(k)) / s(n)  o(n) +=! p(n,m) * w(m)",
+    "terms of several rows": "p(n,m) = x(n,m) / s(n)  o(n+k) +=! p(n,m) * w(m) where k in 0:2",
+    "rows without terms": "p(n,m) = x(n,m) / s(n)  o(n) +=! p(n,m) * w(m) where m in 0:n",
+}
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_the_proof_refuses_what_the_pass_does_not_propose(name: str) -> None:
+    before = specialized(
+        f"def f(float(N,M) x, float(N) s, float(M) w) -> (o) {{ {FORGED[name]} }}", ((5, 6), (5,), (6,))
+    )
+    weights = next(own for own in before.program.statements if own.target == "p")
+    product = before.program.statements[-1]
+    read = next(own for own in reads_in(product.value) if own.tensor == "p")
+    after, made = factor_out._factored(before, factor_out._Found(product, weights, read))
+    assert find_wrong_factoring(before, after, made) is not None
 
 
 def test_numerics_want_to_know_whether() -> None:

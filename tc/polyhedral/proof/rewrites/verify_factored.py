@@ -2,7 +2,7 @@
 
 The sum's terms are products of one element of the weights and of numbers that do not depend on it, and all terms of an
 element of the sum have the same divisor, which nothing writes once the weights are known: so the sum of the quotients
-is the quotient of the sum, but for rounding.
+is the quotient of the sum, but for rounding.  There is a term for each element: no sum of nothing is divided.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from tc.language.program.program import (
     Cast,
     Expression,
     IteratorReference,
+    Literal,
     Read,
     Reduction,
     Role,
@@ -81,6 +82,10 @@ def _wrong_sum(
     done: FactoredOut,
 ) -> Counterexample | None:
     wrong = Counterexample(Violation.CHANGED, f"what {done.product} and {done.divided} compute")
+    if not _is_plain(divided) or not _is_plain(old) or divided.reduction is not None:
+        return wrong
+    if sum(own.target == divided.target for own in before.program.statements) != 1:
+        return Counterexample(Violation.CHANGED, f"{divided.target} is written elsewhere")
     # The weights were what they are now, divided.
     quotient, undivided = _unrounded(divided.value), _unrounded(weights.value)
     if not isinstance(quotient, Binary) or quotient.operator is not BinaryOperator.DIVIDE or quotient.left != undivided:
@@ -101,7 +106,7 @@ def _wrong_sum(
     if replace(product, target=old.target, value=old.value) != old or product.value != term:
         return wrong
     # All terms of an element have one divisor, at the subscripts that the weights had it at.
-    if not all(isinstance(own, IteratorReference) for own in (*weights.subscripts, *reads[0].subscripts)):
+    if not all(isinstance(own, IteratorReference) for own in reads[0].subscripts):
         return wrong
     places = dict(zip(weights.subscripts, reads[0].subscripts, strict=True))
     if iterators_in(divisor.subscripts) - iterators_in(weights.subscripts):
@@ -133,6 +138,20 @@ def _wrong_instances(
     if any(own.target == old.target for own in early) or any(own.tensor == old.target for own in _reads(old)):
         return Counterexample(Violation.REORDERED, f"{old.target} is written before {old.name}")
     return None
+
+
+def _is_plain(statement: Statement) -> bool:
+    """Whether it runs for a box of numbers, of which each element that it writes has some, at iterators that differ."""
+    places, subscripts = {own.name for own in statement.iterators}, statement.subscripts
+    names = [own.name for own in subscripts if isinstance(own, IteratorReference)]
+    special = statement.conditions or statement.blocks or statement.required or statement.counts or statement.atomic
+    for own in statement.iterators:
+        if iterators_in((own.begin, own.end)) or any(reads_in(own.begin)) or any(reads_in(own.end)):
+            return False
+        numbers = isinstance(own.begin, Literal) and isinstance(own.end, Literal) and own.begin.value < own.end.value
+        if own.name not in names and not numbers:
+            return False
+    return len(set(names)) == len(subscripts) and set(names) <= places and not special and statement.owned is None
 
 
 def _reads(statement: Statement) -> tuple[Read, ...]:
