@@ -98,7 +98,7 @@ def _is_fixed(end: Expression) -> bool:
 
 
 def _has_terms(product: Statement) -> bool:
-    """Whether each element of a sum has one: what is open may be 0."""
+    """Whether it is known that each element of a sum has one."""
     written = {own.name for own in written_iterators(product)}
     return all(length_of(own) for own in product.iterators if own.name not in written)
 

@@ -102,7 +102,7 @@ def test_sums_of_nothing_are_not_divided() -> None:
     np.testing.assert_array_equal(result, np.zeros((5, 7), np.float32))
 
 
-def test_rows_of_open_sizes_may_be_empty() -> None:
+def test_rows_of_an_open_number_of_weights_are_left_alone() -> None:
     f, options, size = tc.define(VALID).single(), tc.CpuOptions(numerics=RESCALED), tc.dynamic(64)
     assert "== softmax ==" not in f.explain((5, size), (size, 7), (size,), target="cpu", options=options)
     rows = f.explain((size, 6), (6, 7), (6,), target="cpu", options=options)
