@@ -36,11 +36,9 @@ def worth_packing(
 ) -> tuple[int, ...]:
     """Positions of the reads that can be packed and are used often enough to pay for it.
 
-    ``registers``: of vectors.
-
     They lie across the lanes, or their lanes are pieces of rows that lie far apart, so that they fill only some sets of
     the cache, and what else is mapped there drives them out, or pieces of short rows that begin anywhere in a line, of
-    which each tile reads more lines than it uses.
+    which each tile reads more lines than it uses.  ``registers``: how many of vectors there are.
     """
     if statement.body.reduction is None:
         return ()

@@ -12,13 +12,13 @@ says whether the sums are those of the program.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 
 from tc.base.frozen import frozen
 from tc.base.types import ScalarType
 from tc.grammar.syntax import BinaryOperator
-from tc.language.algebra.rewriting import fresh_name
+from tc.language.algebra.rewriting import fresh_name, rename
 from tc.language.program.program import (
     INDEX_TYPE,
     Binary,
@@ -36,7 +36,6 @@ from tc.language.program.program import (
     Tensor,
     iterators_in,
     reads_in,
-    rebuild,
 )
 from tc.language.program.specialization import Layout, Specialization, contiguous_strides
 from tc.language.program.terms import is_factor, widened_term
@@ -170,7 +169,7 @@ class _Softmax:
                 return None
             if {names[own]: length for own, length in _lengths(made).items()} != _lengths(reader):
                 return None
-            value = _renamed(made.value, names)
+            value = rename(made.value, {}, names)
             while isinstance(value, Cast) and value.operand.type.is_floating:
                 value = value.operand
         match value:
@@ -213,7 +212,7 @@ class _Softmax:
             return False
         names |= dict(zip(others, free, strict=True))
         same = {names[own]: length for own, length in _lengths(reduction).items()} == _lengths(reader)
-        return same and _renamed(reduction.value, names) == term
+        return same and rename(reduction.value, {}, names) == term
 
     def is_settled(self, tensor: str, reader: Statement) -> bool:
         """Whether nothing writes a tensor from a statement on."""
@@ -229,19 +228,13 @@ def _places(written: tuple[Expression, ...], read: tuple[Expression, ...]) -> di
     return {a.name: b.name for a, b in pairs if isinstance(a, IteratorReference) and isinstance(b, IteratorReference)}
 
 
-def _renamed(expression: Expression, names: Mapping[str, str]) -> Expression:
-    if isinstance(expression, IteratorReference):
-        return IteratorReference(names.get(expression.name, expression.name))
-    return rebuild(expression, lambda part: _renamed(part, names))
-
-
 def _sum_of(found: _Found) -> Read | None:
     """The denominator, at the subscripts of the product."""
     divided = _divided(found.weights.value)
     names = _places(found.weights.subscripts, found.read.subscripts)
     if divided is None or names is None:
         return None
-    renamed = _renamed(divided[1], names)
+    renamed = rename(divided[1], {}, names)
     return renamed if isinstance(renamed, Read) else None
 
 
