@@ -29,6 +29,8 @@ _CALLS: Final = 2
 # What PyTorch's tracer and its decompositions make of a function, without ours.
 _CAPTURED: Final = "aot_eager_decomp_partition"
 _LIMIT: Final = 600.0
+# Eager runs whose inputs are moved by rounding errors: how far eager PyTorch may be off where it is so by luck.
+_NEAR: Final = 8
 # How often the error of eager PyTorch ours may have, and the relative error that any may have, by type.
 _TIMES: Final = 4.0
 _RELATIVE: Final = {torch.float64: 1e-9, torch.float32: 2e-5, torch.float16: 4e-3, torch.bfloat16: 3e-2}
@@ -69,6 +71,9 @@ def check(seed: int) -> tuple[str | None, Report]:
         why = _difference(found, wanted, exact)
         if why is not None and _difference(found, run(case.text, _compiling(_CAPTURED)), exact) is None:
             return None, report
+        if why is not None and not draws:
+            near = [run(case.text, lambda module: module, moved=draw) for draw in range(_NEAR)]
+            why = _difference(found, wanted, exact, near)
     return why, report
 
 
@@ -83,8 +88,13 @@ def _wider(found: re.Match[str]) -> str:
     return "torch.float64" if found[1] else ".double()"
 
 
-def _run(case: Drawn, seed: int, text: str, compiled: Callable[[torch.nn.Module], Any]) -> _Run:
-    """Two calls with fresh inputs, each with its gradients; the results of the first are read after the second."""
+def _run(
+    case: Drawn, seed: int, text: str, compiled: Callable[[torch.nn.Module], Any], *, moved: int | None = None
+) -> _Run:
+    """Two calls with fresh inputs, each with its gradients; the results of the first are read after the second.
+
+    ``moved``: draws by how much inputs are rounded otherwise.
+    """
     names: dict[str, Any] = {"torch": torch, "F": torch.nn.functional}
     exec(text, names)  # it is what was drawn
     torch.manual_seed(seed)
@@ -98,6 +108,8 @@ def _run(case: Drawn, seed: int, text: str, compiled: Callable[[torch.nn.Module]
             inputs = [one.make(generator) for one in case.given]
             if wide:
                 inputs = [_widened(one) for one in inputs]
+            if moved is not None:
+                inputs = [_moved(one, moved) for one in inputs]
             torch.manual_seed(seed)
             with torch.set_grad_enabled(case.mode != "no_grad"):
                 results = call(*inputs)
@@ -112,6 +124,15 @@ def _run(case: Drawn, seed: int, text: str, compiled: Callable[[torch.nn.Module]
 
 def _widened(given: torch.Tensor) -> torch.Tensor:
     return given.detach().double().requires_grad_(given.requires_grad) if given.is_floating_point() else given
+
+
+def _moved(given: torch.Tensor, draw: int) -> torch.Tensor:
+    """Each element times one of the numbers around 1 that a rounding error in its type leads to."""
+    if not given.is_floating_point():
+        return given
+    noise = torch.randn(given.shape, generator=torch.Generator().manual_seed(draw), dtype=torch.float64)
+    near = given.detach().double() * (1 + noise * torch.finfo(given.dtype).eps / 2)
+    return near.to(given.dtype).requires_grad_(given.requires_grad)
 
 
 def _begin(module: torch.nn.Module) -> None:
@@ -132,20 +153,20 @@ def _gradients(results: Any, learned: Sequence[torch.Tensor]) -> list[torch.Tens
     return list(torch.autograd.grad(wanted, into, weights, allow_unused=True))
 
 
-def _difference(found: _Run, wanted: _Run, exact: _Run | None) -> str | None:
-    """What differs, if anything does."""
+def _difference(found: _Run, wanted: _Run, exact: _Run | None, near: Sequence[_Run] = ()) -> str | None:
+    """What differs, if anything does; ``near``: runs that show how far eager PyTorch may be off."""
     if found.raised is not None and wanted.raised is not None:
         return None
     if (raised := found.raised or wanted.raised) is not None:
         return f"raises {''.join(traceback.format_exception(raised))}"
     try:
-        _compare(found, wanted, exact)
+        _compare(found, wanted, exact, near)
     except AssertionError as error:
         return str(error)
     return None
 
 
-def _compare(found: _Run, wanted: _Run, exact: _Run | None) -> None:
+def _compare(found: _Run, wanted: _Run, exact: _Run | None, near: Sequence[_Run]) -> None:
     plain = [_plain(run.results) for run in (found, wanted)]
     assert plain[0] == plain[1], f"results are {plain[0]}, not {plain[1]}"
     left, right = ([one.requires_grad for one in tensors(run.results)] for run in (found, wanted))
@@ -154,7 +175,7 @@ def _compare(found: _Run, wanted: _Run, exact: _Run | None) -> None:
     for at, (one, other, third) in enumerate(zip(found.every, wanted.every, precise, strict=True)):
         assert (one is None) == (other is None), f"tensor {at} is {one}, not {other}"
         if one is not None and other is not None:
-            _close(f"tensor {at}", one, other, third)
+            _close(f"tensor {at}", one, other, third, [run.every[at] for run in near if run.raised is None])
     own, its = _in_memory(found), _in_memory(wanted)
     assert own == its, f"strides and what shares memory are {own}, not {its}"
 
@@ -169,7 +190,9 @@ def _plain(results: Any) -> list[Any]:
     return [one for one in torch.utils._pytree.tree_leaves(results) if not isinstance(one, torch.Tensor)]
 
 
-def _close(what: str, one: torch.Tensor, other: torch.Tensor, exact: torch.Tensor | None) -> None:
+def _close(
+    what: str, one: torch.Tensor, other: torch.Tensor, exact: torch.Tensor | None, near: Sequence[torch.Tensor | None]
+) -> None:
     assert one.dtype is other.dtype, f"{what} has {one.dtype}, not {other.dtype}"
     assert one.shape == other.shape, f"{what} has shape {one.shape}, not {other.shape}"
     if not one.is_floating_point():
@@ -180,8 +203,9 @@ def _close(what: str, one: torch.Tensor, other: torch.Tensor, exact: torch.Tenso
     scale = float(right.nan_to_num().abs().max()) if right.numel() else 0.0
     error = _RELATIVE[one.dtype] * max(scale, 1.0)
     if exact is not None:
-        apart = (right - exact.detach().double()).nan_to_num().abs()
-        error += _TIMES * (float(apart.max()) if apart.numel() else 0.0)
+        every = (right, *(run.detach().double() for run in near if run is not None))
+        apart = [(run - exact.detach().double()).nan_to_num().abs() for run in every]
+        error += _TIMES * max(float(run.max()) if run.numel() else 0.0 for run in apart)
     torch.testing.assert_close(left, right, rtol=0, atol=error, equal_nan=True, msg=lambda text: f"{what}: {text}")
 
 

@@ -26,3 +26,9 @@ def test_compiled_modules_agree_with_eager(seed: int) -> None:
 
 def test_a_seed_gives_the_same_module() -> None:
     assert [drawn(seed) for seed in range(5)] == [drawn(seed) for seed in range(5)]
+
+
+def test_errors_that_eager_avoids_by_luck_are_allowed() -> None:
+    """A batch norm multiplies rounding errors by 300 and more; moved by one of them, eager is as far off as ours."""
+    why, _ = check(503)
+    assert why is None, why

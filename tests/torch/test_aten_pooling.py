@@ -85,6 +85,19 @@ def test_layouts_types_and_empty_batches() -> None:
     agrees(lambda x: functional.avg_pool2d(x, 3, 2, 1), random(2, 9, 9, dtype=torch.bfloat16), rtol=1e-2)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_gradients_of_halves_are_halves(dtype: torch.dtype) -> None:
+    for pool in (
+        lambda x: functional.avg_pool2d(x, 3, 2, 1),
+        lambda x: functional.avg_pool2d(x, 3, 2, 1, divisor_override=7),
+        lambda x: functional.adaptive_avg_pool1d(x.flatten(2), 7),
+        lambda x: functional.adaptive_avg_pool2d(x, (4, 7)),
+        lambda x: functional.max_pool2d(x, 3, 2, 1),
+        lambda x: functional.adaptive_max_pool2d(x, (4, 7)),
+    ):
+        agrees(pool, random(2, 3, 9, 10, dtype=dtype, learned=True), rtol=1e-2, atol=2e-2)
+
+
 def test_kernels_of_pools() -> None:
     def pools(x: torch.Tensor) -> list[torch.Tensor]:
         return [functional.max_pool2d(x, 3, 2, 1), functional.avg_pool2d(x, 2), functional.adaptive_avg_pool2d(x, 4)]

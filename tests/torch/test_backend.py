@@ -12,10 +12,14 @@ from typing import Any
 
 import pytest
 import torch
+from torch.fx.experimental.proxy_tensor import make_fx
 
 import tc.torch
 from tc.base.errors import OptionsError
+from tc.graph.ir.values import Value
 from tc.torch.backend import backend
+from tc.torch.fx.claims import refused
+from tc.torch.fx.operation import Operation
 from tc.torch.report import Report
 
 Function = Callable[..., Any]
@@ -260,3 +264,13 @@ def test_strides_of_dimensions_of_one_element_are_pytorchs() -> None:
         found, wanted = compiled(lambda x: (x * 2, x + 1))(given), (given * 2, given + 1)
         torch.testing.assert_close(found, wanted)
         assert [one.stride() for one in found] == [one.stride() for one in wanted]
+
+
+def test_a_result_of_another_type_than_pytorchs_is_not_taken() -> None:
+    def rule(operation: Operation) -> Value:
+        text = "def wide(float32(N) X) -> (Y) {\n    Y(i) = float64(X(i))\n}"
+        return operation.builder.call(text, operation.value("self"))[0]
+
+    module = make_fx(torch.relu, tracing_mode="fake")(torch.ones(5))
+    found = refused(module, {torch.ops.aten.relu.default: rule}, lambda done, what: None)
+    assert list(found.values()) == ["has a rule that gives float64 for result 0, which is float32"]

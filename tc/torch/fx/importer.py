@@ -151,7 +151,11 @@ def computed(node: fx.Node, builder: Builder, held: Mapping[fx.Node, Held], rule
         made = rules[node.target](operation)
     except TCError as error:
         raise UnclaimedError(f"is refused: {error}") from error
-    return made if isinstance(made, Value) else tuple(made)
+    every = (made,) if isinstance(made, Value) else tuple(made)
+    for at, (value, type) in enumerate(zip(every, operation.types, strict=False)):
+        if value is not None and value.type is not type:
+            raise UnclaimedError(f"has a rule that gives {value.type} for result {at}, which is {type}")
+    return made if isinstance(made, Value) else every
 
 
 def _number(node: fx.Node, held: Mapping[fx.Node, Held]) -> Held:

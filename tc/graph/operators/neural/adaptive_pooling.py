@@ -13,7 +13,7 @@ from tc.graph.ir.builder import Builder
 from tc.graph.ir.sizes import elements
 from tc.graph.ir.values import Value
 from tc.graph.operators.neural.rounding import real_type
-from tc.graph.operators.neural.windows import spatial_sizes, where
+from tc.graph.operators.neural.windows import spatial_sizes, summed, where
 from tc.graph.operators.texts import access, definition, literal, parameter
 
 _MOST: Final = 1 << 31
@@ -87,7 +87,7 @@ def adaptive_average_pool_gradient(builder: Builder, gradient: Value, spans: Spa
     ]
     statements = [
         f"{access('M', at)} = {access('G', at)} / {spans.number(real_type(gradient.type))}",
-        f"{access('Y', ['n', 'c', *spans.elements])} +=! {access('M', at)}{where([*ranges, *inside])}",
+        *summed(gradient.type, ["n", "c", *spans.elements], access("M", at), [*ranges, *inside]),
     ]
     image = parameter(gradient.type, ["N", "C", *spans.sizes], "G")
     text = definition("adaptive_average_pool_gradient", [image], ["Y"], statements)

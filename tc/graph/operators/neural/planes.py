@@ -15,7 +15,7 @@ from tc.graph.ir.sizes import elements
 from tc.graph.ir.values import Value
 from tc.graph.operators.neural.pooling import window_counts
 from tc.graph.operators.neural.rounding import real_type
-from tc.graph.operators.neural.windows import Window, Windows, affine, divided, offset, span, where
+from tc.graph.operators.neural.windows import Window, Windows, affine, divided, offset, span, summed, where
 from tc.graph.operators.texts import access, definition, literal, parameter
 
 
@@ -173,7 +173,7 @@ def average_pool_gradient(
     ranges += [f"{k} in 0:{extent}" for k, extent in zip(windows.elements, windows.kernel, strict=True)]
     statements += [
         f"{access('M', at)} = {access('G', at)} / {real_type(gradient.type)}({number})",
-        f"{access('Y', at)} +=! {access('M', ['n', 'c', *sources])}{where([*ranges, *clauses])}",
+        *summed(gradient.type, at, access("M", ["n", "c", *sources]), [*ranges, *clauses]),
     ]
     image = parameter(gradient.type, ["N", "C", *windows.sizes], "G")
     return builder.call(definition("average_pool_gradient", [image], ["Y"], statements), gradient)[0]

@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from tc.base.frozen import frozen
+from tc.base.types import ScalarType
 from tc.graph.ir.sizes import Dimension
-from tc.graph.operators.texts import iterators
+from tc.graph.operators.neural.rounding import real_type
+from tc.graph.operators.texts import access, iterators
 
 _NAMES: Final = {1: ("L",), 2: ("H", "W"), 3: ("D", "H", "W")}
 
@@ -111,6 +113,13 @@ def divided(text: str, divisor: int) -> str:
 def where(clauses: Sequence[str]) -> str:
     """The clauses with ``where`` before them, if there are any."""
     return f" where {', '.join(clauses)}" if clauses else ""
+
+
+def summed(type: ScalarType, at: Sequence[str], term: str, clauses: Sequence[str]) -> list[str]:
+    """``Y`` of a type, sums of terms of its real type; those of halves are rounded once, behind the sum."""
+    if real_type(type) is type:
+        return [f"{access('Y', at)} +=! {term}{where(clauses)}"]
+    return [f"{access('S', at)} +=! {term}{where(clauses)}", f"{access('Y', at)} = {type}({access('S', at)})"]
 
 
 def spatial_sizes(rank: int) -> tuple[str, ...]:
