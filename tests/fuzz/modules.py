@@ -66,12 +66,11 @@ def check(seed: int) -> tuple[str | None, Report]:
         if wanted.raised is not None:
             return None, report
         found = run(case.text, _compiling(functools.partial(backend, report=report)))
-        draws = "ropout" in case.text and case.mode == "train"
-        exact = None if draws else run(re.sub(_NARROW, _wider, case.text), lambda module: module)
+        exact = run(re.sub(_NARROW, _wider, case.text), lambda module: module)  # drops what narrow types drop
         why = _difference(found, wanted, exact)
         if why is not None and _difference(found, run(case.text, _compiling(_CAPTURED)), exact) is None:
             return None, report
-        if why is not None and not draws:
+        if why is not None:
             near = [run(case.text, lambda module: module, moved=draw) for draw in range(_NEAR)]
             why = _difference(found, wanted, exact, near)
     return why, report
@@ -202,10 +201,10 @@ def _close(
     left, right = one.detach().double(), other.detach().double()
     scale = float(right.nan_to_num().abs().max()) if right.numel() else 0.0
     error = _RELATIVE[one.dtype] * max(scale, 1.0)
-    if exact is not None:
-        every = (right, *(run.detach().double() for run in near if run is not None))
-        apart = [(run - exact.detach().double()).nan_to_num().abs() for run in every]
-        error += _TIMES * max(float(run.max()) if run.numel() else 0.0 for run in apart)
+    precise = right if exact is None else exact.detach().double()
+    every = (right, *(run.detach().double() for run in near if run is not None))
+    apart = [(run - precise).nan_to_num().abs() for run in every]
+    error += _TIMES * max(float(run.max()) if run.numel() else 0.0 for run in apart)
     torch.testing.assert_close(left, right, rtol=0, atol=error, equal_nan=True, msg=lambda text: f"{what}: {text}")
 
 

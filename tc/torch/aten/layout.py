@@ -41,7 +41,7 @@ _MOST_PLACES: Final = 1 << 20
 def _flipped(operation: Operation) -> Value:
     own = operation.value("self")
     rank = len(own.shape)
-    axes = {axis % rank for axis in operation.integers("dims")}
+    axes = {axis % rank for axis in operation.integers("dims")} if rank else set()
     turned = [axis in axes and extent > 0 for axis, extent in enumerate(extents(own))]
     starts = [extent - 1 if turn else 0 for extent, turn in zip(extents(own), turned, strict=True)]
     return operation.builder.slice(own, starts, [-1 if turn else 1 for turn in turned], own.shape)
