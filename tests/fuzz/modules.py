@@ -68,11 +68,12 @@ def check(seed: int) -> tuple[str | None, Report]:
         found = run(case.text, _compiling(functools.partial(backend, report=report)))
         exact = run(re.sub(_NARROW, _wider, case.text), lambda module: module)  # drops what narrow types drop
         why = _difference(found, wanted, exact)
-        if why is not None and _difference(found, run(case.text, _compiling(_CAPTURED)), exact) is None:
-            return None, report
         if why is not None:
+            captured = run(case.text, _compiling(_CAPTURED))
+            if _difference(found, captured, exact) is None:
+                return None, report
             near = [run(case.text, lambda module: module, moved=draw) for draw in range(_NEAR)]
-            why = _difference(found, wanted, exact, near)
+            why = _difference(found, wanted, exact, near, captured)
     return why, report
 
 
@@ -152,14 +153,20 @@ def _gradients(results: Any, learned: Sequence[torch.Tensor]) -> list[torch.Tens
     return list(torch.autograd.grad(wanted, into, weights, allow_unused=True))
 
 
-def _difference(found: _Run, wanted: _Run, exact: _Run | None, near: Sequence[_Run] = ()) -> str | None:
-    """What differs, if anything does; ``near``: runs that show how far eager PyTorch may be off."""
+def _difference(
+    found: _Run, wanted: _Run, exact: _Run | None, near: Sequence[_Run] = (), captured: _Run | None = None
+) -> str | None:
+    """What differs, if anything does.
+
+    ``near``: runs that show how far eager PyTorch may be off.  ``captured``: each result may have its strides instead.
+    """
     if found.raised is not None and wanted.raised is not None:
         return None
     if (raised := found.raised or wanted.raised) is not None:
         return f"raises {''.join(traceback.format_exception(raised))}"
     try:
         _compare(found, wanted, exact, near)
+        _compare_memory(found, wanted, captured)
     except AssertionError as error:
         return str(error)
     return None
@@ -175,14 +182,20 @@ def _compare(found: _Run, wanted: _Run, exact: _Run | None, near: Sequence[_Run]
         assert (one is None) == (other is None), f"tensor {at} is {one}, not {other}"
         if one is not None and other is not None:
             _close(f"tensor {at}", one, other, third, [run.every[at] for run in near if run.raised is None])
-    own, its = _in_memory(found), _in_memory(wanted)
-    assert own == its, f"strides and what shares memory are {own}, not {its}"
 
 
-def _in_memory(run: _Run) -> Any:
+def _compare_memory(found: _Run, wanted: _Run, captured: _Run | None) -> None:
+    (own, shared), its = _in_memory(found), _in_memory(wanted)
+    if captured is not None and captured.raised is None:
+        others, _ = _in_memory(captured)
+        own = [want if mine == other else mine for mine, want, other in zip(own, its[0], others, strict=True)]
+    assert (own, shared) == its, f"strides and what shares memory are {own, shared}, not {its}"
+
+
+def _in_memory(run: _Run) -> tuple[list[Any], list[Any]]:
     """The strides of results, and which of them and of inputs share memory."""
     own = tensors(run.results)
-    return [strides(one) for one in own], sharing([*run.inputs, *own])
+    return [strides(one) for one in own], list(sharing([*run.inputs, *own]))
 
 
 def _plain(results: Any) -> list[Any]:
