@@ -18,6 +18,7 @@ from tc.graph.operators.neural.normalizations import Normalization, inverse_devi
 from tc.graph.operators.pointwise import cast, pointwise
 from tc.graph.operators.texts import literal
 from tc.torch.fx.operation import Operation, Rule, Rules, extents
+from tc.torch.fx.types import array_as
 
 aten: Final = torch.ops.aten
 
@@ -132,7 +133,8 @@ def _by_running(operation: Operation) -> Sequence[Value | None]:
     shape = (*mean.shape, *(1,) * (len(own.shape) - 2))
     columns = [builder.reshape(one, shape) for one in (factor, addend)]
     result = pointwise(builder, "batch_norm", "{0} * {1} + {2}", [own, *columns], own.type)
-    saved = [builder.constant(np.zeros((0,), np.float32), "none") for _ in operation.types[1:3]]
+    types = [type or own.type for type in operation.types[1:3]]
+    saved = [builder.constant(array_as(np.zeros((0,)), type), "none") for type in types]
     return [result, *saved, mean, variance][: len(operation.types)]
 
 
