@@ -153,7 +153,8 @@ def computed(node: fx.Node, builder: Builder, held: Mapping[fx.Node, Held], rule
         raise UnclaimedError(f"is refused: {error}") from error
     every = (made,) if isinstance(made, Value) else tuple(made)
     for at, (value, type) in enumerate(zip(every, operation.types, strict=False)):
-        if value is not None and value.type is not type:
+        wanted = isinstance(made, Value) or operation.wants(at)
+        if wanted and value is not None and value.type is not type:
             raise UnclaimedError(f"has a rule that gives {value.type} for result {at}, which is {type}")
     return made if isinstance(made, Value) else every
 
