@@ -67,13 +67,10 @@ def check(seed: int) -> tuple[str | None, Report]:
             return None, report
         found = run(case.text, _compiling(functools.partial(backend, report=report)))
         exact = run(re.sub(_NARROW, _wider, case.text), lambda module: module)  # drops what narrow types drop
-        why = _difference(found, wanted, exact)
+        why = _difference(found, wanted, exact, [wanted])
         if why is not None:
-            near = [run(case.text, lambda module: module, moved=draw) for draw in range(_NEAR)]
-            captured = [run(case.text, _compiling(name)) for name in _CAPTURED]
-            if any(_difference(found, other, exact, near) is None for other in captured):
-                return None, report
-            why = _difference(found, wanted, exact, near, captured[0])
+            near = [wanted, *(run(case.text, lambda module: module, moved=draw) for draw in range(_NEAR))]
+            why = _difference(found, wanted, exact, near, [run(case.text, _compiling(name)) for name in _CAPTURED])
     return why, report
 
 
@@ -154,71 +151,80 @@ def _gradients(results: Any, learned: Sequence[torch.Tensor]) -> list[torch.Tens
 
 
 def _difference(
-    found: _Run, wanted: _Run, exact: _Run | None, near: Sequence[_Run] = (), captured: _Run | None = None
+    found: _Run, wanted: _Run, exact: _Run, near: Sequence[_Run], captured: Sequence[_Run] = ()
 ) -> str | None:
     """What differs, if anything does.
 
-    ``near``: runs that show how far eager PyTorch may be off.  ``captured``: each result may have its strides instead.
+    ``near``: runs that show how far eager PyTorch is off.  ``captured``: each tensor may be theirs instead.
     """
-    if found.raised is not None and wanted.raised is not None:
-        return None
-    if (raised := found.raised or wanted.raised) is not None:
-        return f"raises {''.join(traceback.format_exception(raised))}"
+    others = [run for run in captured if run.raised is None]
+    if found.raised is not None:
+        raised = f"raises {''.join(traceback.format_exception(found.raised))}"
+        return raised if len(others) == len(captured) else None
     try:
-        _compare(found, wanted, exact, near)
-        _compare_memory(found, wanted, captured)
+        _compare(found, [wanted, *others], exact, near)
     except AssertionError as error:
         return str(error)
     return None
 
 
-def _compare(found: _Run, wanted: _Run, exact: _Run | None, near: Sequence[_Run]) -> None:
-    plain = [_plain(run.results) for run in (found, wanted)]
+def _compare(found: _Run, references: Sequence[_Run], exact: _Run, near: Sequence[_Run]) -> None:
+    """Each tensor with that of a reference, the first of which has what else there is."""
+    plain = [_plain(run.results) for run in (found, references[0])]
     assert plain[0] == plain[1], f"results are {plain[0]}, not {plain[1]}"
-    left, right = ([one.requires_grad for one in tensors(run.results)] for run in (found, wanted))
+    left, right = ([one.requires_grad for one in tensors(run.results)] for run in (found, references[0]))
     assert left == right, f"results require gradients as {left}, not {right}"
-    precise = exact.every if exact is not None and exact.raised is None else [None] * len(wanted.every)
-    for at, (one, other, third) in enumerate(zip(found.every, wanted.every, precise, strict=True)):
-        assert (one is None) == (other is None), f"tensor {at} is {one}, not {other}"
-        if one is not None and other is not None:
-            _close(f"tensor {at}", one, other, third, [run.every[at] for run in near if run.raised is None])
+    assert len(found.every) == len(references[0].every), f"{len(found.every)} tensors, not {len(references[0].every)}"
+    for at, one in enumerate(found.every):
+        precise, *apart = (run.every[at] if run.raised is None else None for run in (exact, *near))
+        failures = [_failure(f"tensor {at}", one, run.every[at], precise, apart) for run in references]
+        assert None in failures, failures[0]
+    (own, shared), *its = map(_in_memory, (found, *references))
+    assert shared in [theirs for _, theirs in its], f"what shares memory is {shared}, not {its[0][1]}"
+    for at, mine in enumerate(own):
+        assert mine in [theirs[at] for theirs, _ in its], f"the strides of result {at} are {mine}, not {its[0][0][at]}"
 
 
-def _compare_memory(found: _Run, wanted: _Run, captured: _Run | None) -> None:
-    (own, shared), its = _in_memory(found), _in_memory(wanted)
-    if captured is not None and captured.raised is None:
-        others, _ = _in_memory(captured)
-        own = [want if mine == other else mine for mine, want, other in zip(own, its[0], others, strict=True)]
-    assert (own, shared) == its, f"strides and what shares memory are {own, shared}, not {its}"
-
-
-def _in_memory(run: _Run) -> tuple[list[Any], list[Any]]:
+def _in_memory(run: _Run) -> tuple[list[Any], list[int]]:
     """The strides of results, and which of them and of inputs share memory."""
     own = tensors(run.results)
-    return [strides(one) for one in own], list(sharing([*run.inputs, *own]))
+    return [strides(one) for one in own], sharing([*run.inputs, *own])
 
 
 def _plain(results: Any) -> list[Any]:
     return [one for one in torch.utils._pytree.tree_leaves(results) if not isinstance(one, torch.Tensor)]
 
 
-def _close(
-    what: str, one: torch.Tensor, other: torch.Tensor, exact: torch.Tensor | None, near: Sequence[torch.Tensor | None]
-) -> None:
-    assert one.dtype is other.dtype, f"{what} has {one.dtype}, not {other.dtype}"
-    assert one.shape == other.shape, f"{what} has shape {one.shape}, not {other.shape}"
+def _failure(
+    what: str,
+    one: torch.Tensor | None,
+    other: torch.Tensor | None,
+    exact: torch.Tensor | None,
+    near: Sequence[torch.Tensor | None],
+) -> str | None:
+    """Why a tensor is not the other one, whose errors ``near`` shows; None if it is."""
+    if one is None or other is None:
+        return None if one is other else f"{what} is {one}, not {other}"
+    if (one.dtype, one.shape) != (other.dtype, other.shape):
+        return f"{what} is {one.dtype} of shape {one.shape}, not {other.dtype} of {other.shape}"
     if not one.is_floating_point():
-        same = exact is None or torch.equal(other.double(), exact.double())
-        assert not same or torch.equal(one, other), f"{what} is {one}, not {other}"
-        return
+        rounded = exact is not None and not torch.equal(other.double(), exact.double())
+        return None if rounded or torch.equal(one, other) else f"{what} is {one}, not {other}"
     left, right = one.detach().double(), other.detach().double()
-    scale = float(right.nan_to_num().abs().max()) if right.numel() else 0.0
-    error = _RELATIVE[one.dtype] * max(scale, 1.0)
-    precise = right if exact is None else exact.detach().double()
-    every = (right, *(run.detach().double() for run in near if run is not None))
-    apart = [(run - precise).nan_to_num().abs() for run in every]
-    error += _TIMES * max(float(run.max()) if run.numel() else 0.0 for run in apart)
-    torch.testing.assert_close(left, right, rtol=0, atol=error, equal_nan=True, msg=lambda text: f"{what}: {text}")
+    error = _RELATIVE[one.dtype] * max(_greatest(right[right.isfinite()]), 1.0)
+    if exact is not None:
+        precise = exact.detach().double()
+        error += _TIMES * max(_greatest(run.detach().double() - precise) for run in near if run is not None)
+    try:
+        torch.testing.assert_close(left, right, rtol=0, atol=error, equal_nan=True)
+    except AssertionError as difference:
+        return f"{what}: {difference}"
+    return None
+
+
+def _greatest(tensor: torch.Tensor) -> float:
+    """The greatest absolute value of those that are not NaN."""
+    return float(tensor.nan_to_num().abs().max()) if tensor.numel() else 0.0
 
 
 def checked_apart(seed: int) -> tuple[str | None, str]:
