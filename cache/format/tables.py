@@ -109,8 +109,7 @@ UNMEASURED: Final = (
 )
 MEASURED_SHAPES: Final = (
     "SELECT DISTINCT shapes FROM kernels WHERE target = :target AND architecture = :architecture AND "
-    "generator = :generator AND (EXISTS (SELECT 1 FROM measurements WHERE kernel = kernels.key) OR "
-    "EXISTS (SELECT 1 FROM trials WHERE kernel = kernels.key))"
+    "generator = :generator AND key IN (SELECT kernel FROM measurements UNION SELECT kernel FROM trials)"
 )
 OLDEST: Final = (
     'SELECT identity, length(source) + length("binary") + length(executable) + length(options) AS size '

@@ -93,12 +93,13 @@ def optimized(graph: Graph, settings: Settings, at: At = _silent) -> Optimized:
     _require_numbers(graph)
     changed, trace = simplified(graph, settings)
     if settings.rules != ():
-        # What is constant now may be so for another rule.
         at(1, "computing constants")
-        changed = folded(changed, _computed)
-        at(2, "rewriting")
-        changed, further = simplified(changed, settings)
-        trace = (*trace, *further)
+        known = folded(changed, _computed)
+        if known is not changed:
+            # What is constant now may be so for another rule.
+            at(2, "rewriting")
+            changed, further = simplified(known, settings)
+            trace = (*trace, *further)
     choices = None
     if settings.libraries:  # before rules that make several nodes of one
         changed, choices = _chosen(changed, settings)

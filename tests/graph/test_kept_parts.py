@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
@@ -29,6 +30,7 @@ from tc.graph.ir.sizes import open_size
 from tc.graph.ir.source import Declared, Request
 from tc.graph.ir.values import Value
 from tc.graph.kept import constants
+from tc.graph.kept.beside import Beside
 from tc.graph.kept.constants import restored, stored
 from tc.graph.kept.interface import KnownSource, interface_to_json, source_from_json
 from tc.graph.kept.request import MOST_CONTENTS, request_text
@@ -410,3 +412,15 @@ def test_damage_is_an_error_of_a_named_cache_and_a_warning_of_ones_own(tmp_path:
 
 def plan_record() -> Plan:
     return replace(samples.plan(), title="g")
+
+
+def test_what_a_thread_makes_beside_and_what_it_raises() -> None:
+    assert Beside(lambda: threading.current_thread() is threading.main_thread()).value() is False
+
+    def fail() -> None:
+        raise KeyError("gone")
+
+    beside = Beside(fail)
+    for _ in range(2):
+        with pytest.raises(KeyError, match="gone"):
+            beside.value()

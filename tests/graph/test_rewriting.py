@@ -22,9 +22,11 @@ from tc.graph.operators.neural.windows import Windows, explicit_window, spatial_
 from tc.graph.operators.pointwise import Pointwise, pointwise
 from tc.graph.operators.products import product
 from tc.graph.operators.reductions import reduced
+from tc.graph.rewrite.candidates import Candidates
 from tc.graph.rewrite.constants import folded, laid_out
 from tc.graph.rewrite.engine import rewritten
-from tc.graph.rewrite.pattern import Any, Formula
+from tc.graph.rewrite.net import Net
+from tc.graph.rewrite.pattern import Any, Formula, matched
 from tc.graph.rewrite.rule import Rule, always
 from tc.graph.rewrite.rules import RULES
 from tc.graph.run.evaluate import evaluate
@@ -213,6 +215,14 @@ def test_a_rule_changes_no_result(rule: Rule) -> None:
         arrays = {name: random.normal(size=(3, 5)).astype(np.float32) * 3 for name in "xy"}
         before, after = evaluate(graph, arrays), evaluate(changed, arrays)
         np.testing.assert_allclose(after[changed.outputs[0]], before[graph.outputs[0]], rtol=3e-7, atol=error)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_no_rule_that_fits_is_left_out_for_the_kind_of_a_node(name: str) -> None:
+    net, candidates = Net(built(EXAMPLES[name])), Candidates(RULES)
+    for node in net.nodes.values():
+        tried = candidates.of(net, node)
+        assert all(rule in tried for rule in RULES if matched(net, node, rule.pattern) is not None)
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -9,6 +9,7 @@ from tc.api.available import target_of_call
 from tc.base.environment import environment
 from tc.dispatch.kernel import Kernel
 from tc.graph.ir.source import Demand
+from tc.graph.kept.beside import Beside
 from tc.graph.kept.interface import interface_to_json
 from tc.graph.kept.record import Steps, made_plan
 from tc.graph.kept.request import request_text
@@ -93,11 +94,15 @@ class Keeper:
 
     def _stage(self, record: Plan, target: Target) -> Stage[Runnable] | None:
         steps = Steps(record)
-        executables = self._kernels.found_together(steps.kernels(target))
-        large = None if executables is None else self._cache.constants(record)
-        if executables is None or large is None:
+        large = self._cache.constants(record)
+        if large is None:
             return None
-        plan, numbers = steps.plan(large, self._contents.arrays)
+        # Constants are mostly copies of many bytes, and kernels mostly Python.
+        restored = Beside(lambda: steps.plan(large, self._contents.arrays))
+        executables = self._kernels.found_together(steps.kernels(target))
+        plan, numbers = restored.value()
+        if executables is None:
+            return None
         signatures = steps.signatures
         require_sound(plan, {results: signatures[number] for results, number in numbers.items()})
         kernels = [Kernel(executable) for executable in executables]

@@ -66,7 +66,7 @@ def rewritten(graph: Graph, rules: Sequence[Rule], *, share: bool = True) -> tup
 def _applied(net: Net, at: int, candidates: Candidates) -> tuple[Applied, list[int]] | None:
     """The first rule that fits a node, applied; with the nodes to look at again."""
     node = net.nodes[at]
-    for rule in candidates.of(node):
+    for rule in candidates.of(net, node):
         match = matched(net, node, rule.pattern)
         if match is None or not rule.condition(match):
             continue

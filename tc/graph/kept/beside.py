@@ -1,0 +1,36 @@
+"""``Beside``: a value that a thread makes while its caller does something else."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Final, Generic, TypeVar
+
+Value = TypeVar("Value")
+
+
+class Beside(Generic[Value]):
+    """Calls ``make`` in a thread of its own, from now on.
+
+    The pool of ``concurrent.futures`` does more, and takes 10 ms to import, which each start of a program would pay.
+    """
+
+    def __init__(self, make: Callable[[], Value]) -> None:
+        self._make: Final = make
+        self._made: list[Value] = []
+        self._failed: BaseException | None = None
+        self._thread: Final = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def value(self) -> Value:
+        """What was made, once it is; raises what ``make`` has raised."""
+        self._thread.join()
+        if self._failed is not None:
+            raise self._failed
+        return self._made[0]
+
+    def _run(self) -> None:
+        try:
+            self._made.append(self._make())
+        except BaseException as error:  # noqa: BLE001  # raised in the thread that asks
+            self._failed = error
