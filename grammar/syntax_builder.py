@@ -6,8 +6,6 @@ import math
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from lark import Token, Transformer, v_args
-
 from tc.base.errors import Diagnostic, Span
 from tc.grammar.syntax import (
     Apply,
@@ -37,6 +35,7 @@ from tc.grammar.syntax import (
     UnaryOperator,
     WhereClause,
 )
+from tc.grammar.tokens import Placed, Token
 
 MAXIMUM_DEPTH: Final = 200
 """Levels of an expression: operators, applications and parentheses inside each other.
@@ -78,7 +77,7 @@ def too_deep(span: Span) -> Diagnostic:
     )
 
 
-def span_of(token: Token) -> Span:
+def span_of(token: Placed) -> Span:
     """The place of a token that came from a text."""
     start = token.start_pos
     assert start is not None
@@ -145,8 +144,7 @@ ARG_REDUCTION: Final = "`(m(i), k(i)) max=! (x(i,j), j)`"
 _PAIR: Final = f"write {ARG_REDUCTION}: `k` gets the least `j` at which `m` is attained"
 
 
-@v_args(inline=True)
-class Builder(Transformer[Token, Text]):
+class Builder:
     """One method per rule of ``tc.lark``; expressions travel with their depth until a statement takes them."""
 
     def start(self, *definitions: Definition) -> Text:
@@ -164,9 +162,9 @@ class Builder(Transformer[Token, Text]):
         *rest: Statement | Token,
     ) -> Definition:
         """``def name(parameters) -> (results) { statements }``."""
-        statements = tuple(part for part in rest if not isinstance(part, Token))
+        statements = tuple(part for part in rest if not isinstance(part, str))
         closing = rest[-1]
-        assert isinstance(closing, Token)
+        assert not isinstance(closing, Statement)
         span = span_of(opening).to(span_of(closing))
         return Definition(str(name), parameters, results, statements, span, span_of(name))
 
@@ -296,9 +294,9 @@ class Builder(Transformer[Token, Text]):
         *rest: Statement | Token,
     ) -> Block:
         """``for iterator in begin:end { statements }``."""
-        statements = tuple(part for part in rest if not isinstance(part, Token))
+        statements = tuple(part for part in rest if not isinstance(part, str))
         closing = rest[-1]
-        assert isinstance(closing, Token)
+        assert not isinstance(closing, Statement)
         span, own = span_of(opening).to(span_of(closing)), span_of(iterator)
         found = Block(str(iterator), begin.expression, end.expression, statements, span, own)
         if _blocks_within(found) > MAXIMUM_BLOCKS:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from lark.exceptions import LarkError
 
+from tc.grammar.step_tables import kept_steps
 from tc.grammar.steps import Steps
 from tc.grammar.syntax_builder import Builder, RefusedError
 from tc.grammar.tables import parser
@@ -18,9 +19,14 @@ def f(float(N,M) A, int32(N) I, bool b) -> (C, D) {
 """
 
 
+def kept() -> Steps:
+    tables = kept_steps()
+    assert tables is not None
+    return Steps(tables, Builder())
+
+
 def test_each_beginning_of_a_text_is_parsed_as_by_lark_or_left_to_it() -> None:
-    lark = parser(Builder())
-    steps = Steps(lark)
+    lark, steps = parser(Builder()), kept()
     parsed = 0
     for end in range(len(TEXT) + 1):
         try:
@@ -33,13 +39,13 @@ def test_each_beginning_of_a_text_is_parsed_as_by_lark_or_left_to_it() -> None:
 
 
 def test_deep_texts_are_left_to_lark() -> None:
-    steps = Steps(parser(Builder()))
+    steps = kept()
     text = f"def f(float(N) A) -> (B) {{ B(i) = {'(' * 20}A(i){')' * 20} }}"
     assert steps.parsed(text, 1000) is not None
     assert steps.parsed(text, 20) is None
 
 
 def test_what_cannot_be_a_value_is_refused() -> None:
-    steps = Steps(parser(Builder()))
+    steps = kept()
     with pytest.raises(RefusedError):
         steps.parsed("def f(float(N) A) -> (B) { B(i) = A(i) + 99999999999999999999999 }", 1000)
