@@ -26,6 +26,7 @@ from tc.graph.partition.partition import Partition, partition_of
 from tc.graph.partition.rates import rates_of
 from tc.graph.rewrite.constants import folded, laid_out
 from tc.graph.rewrite.engine import Applied, rewritten
+from tc.graph.rewrite.rule import Where
 from tc.graph.rewrite.rules import RULES
 from tc.graph.run.arrays import on_arrays
 from tc.graph.run.execute import Execution
@@ -174,7 +175,18 @@ def _require_numbers(graph: Graph) -> None:
 def simplified(graph: Graph, settings: Settings, *, late: bool = False) -> tuple[Graph, tuple[Applied, ...]]:
     """The graph after rewriting, and what was rewritten.  ``late``: also by the rules that come last."""
     every = RULES if settings.rules is None else settings.rules
-    return rewritten(graph, [rule for rule in every if late or not rule.late]) if every else (graph, ())
+    kept = [rule for rule in every if late or not rule.late]
+    if not _is_for_gpus(settings):
+        kept = [rule for rule in kept if rule.where is not Where.GPUS]
+    return rewritten(graph, kept) if every else (graph, ())
+
+
+def _is_for_gpus(settings: Settings) -> bool:
+    try:
+        target = target_of_call(settings.target)
+    except DeviceError:  # a GPU that is not here
+        return True
+    return not isinstance(target, CpuTarget)
 
 
 def divided(

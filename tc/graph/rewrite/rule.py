@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import Enum
 from typing import TypeAlias
 
 from tc.base.frozen import frozen
@@ -14,6 +15,13 @@ from tc.graph.rewrite.pattern import Match, Pattern
 Replacement: TypeAlias = Callable[[Builder, Match], "Value | None"]
 
 
+class Where(Enum):
+    """For which machines a rule is."""
+
+    ANYWHERE = "anywhere"
+    GPUS = "GPUs"
+
+
 def always(_match: Match) -> bool:
     """The condition of rules that have none."""
     return True
@@ -23,7 +31,8 @@ def always(_match: Match) -> bool:
 class Rule:
     """``name: pattern -> replacement if condition``.  ``meaning`` says it in words, as the documents list it.
 
-    ``late``: it is tried when no other rule applies any more, and what is constant is computed.
+    ``late``: it is tried when no other rule applies any more, and what is constant is computed.  ``where``: plans for
+    other machines go without it.
     """
 
     name: str
@@ -32,3 +41,4 @@ class Rule:
     condition: Callable[[Match], bool]
     meaning: str
     late: bool = False
+    where: Where = Where.ANYWHERE

@@ -31,6 +31,7 @@ class Cut:
     dimensions of a grid and its blocks, it comes behind all others.  ``whole``: the loop is one tile, for the threads
     of a block; a grid has no dimension for it.  ``blocked``: points are dealt in runs where the distribution is left
     open.  ``digits``: of the number of a point, the lowest one first, where they say which thread has it.
+    ``innermost``: of several loops that reduce, points of this one are walked inside of those of all others.
     """
 
     size: int
@@ -42,6 +43,7 @@ class Cut:
     whole: bool = False
     blocked: bool = False
     digits: tuple[Digit, ...] = ()
+    innermost: bool = False
 
 
 WHOLE: Final = Cut(0)
@@ -159,6 +161,7 @@ class _Tiler:
         cuts = self.choose(band, domain, depth, points)
         tiles: list[Member] = []
         carried: list[Member] = []
+        innermost: list[Member] = []
         sunk = list(points)
         for member, cut in zip(band.members, cuts, strict=True):
             if cut.size in (0, 1) or member.chunks or stays_whole(member, domain):
@@ -170,7 +173,9 @@ class _Tiler:
             if cut.digits:
                 sunk.extend(loops_over_digits(point, cut.digits))
                 continue
-            (sunk if member.coincident else carried).extend(in_groups(point, cut.within) if cut.within else (point,))
+            walked = sunk if member.coincident else innermost if cut.innermost and band.permutable else carried
+            walked.extend(in_groups(point, cut.within) if cut.within else (point,))
+        carried += innermost
         counted = sum(map(is_counted, band.members))
         if carried and not band.permutable:
             # What a step needs of the one before may lie in another tile of the loops inside.

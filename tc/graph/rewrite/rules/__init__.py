@@ -7,6 +7,7 @@ from typing import Final
 from tc.graph.rewrite.rule import Rule
 from tc.graph.rewrite.rules import (
     algebra,
+    borders,
     convolutions,
     formulas,
     minimal_filtering,
@@ -27,4 +28,5 @@ RULES: Final[tuple[Rule, ...]] = (
     *convolutions.RULES,
     *formulas.RULES,
     *minimal_filtering.RULES,
+    *borders.RULES,
 )

@@ -149,7 +149,7 @@ class _SharedMemoryPromoter:
         if not _is_nest(band.child):
             return None
         members = (*above, *band.members)
-        rotation, found = self.operands(domain, members)
+        rotation, found = self.operands(domain, members, lanes=_are_for_lanes(band.child))
         if not found:
             return None
         self.scop = found[-1][0].scop
@@ -177,7 +177,8 @@ class _SharedMemoryPromoter:
             if any(m.kind is not LoopKind.SEQUENTIAL for m in inner) or extent_of(inner[0].function, domain) == 1:
                 continue
             room, members = self.room.bytes - self.taken, (*above, *band.members)
-            found = self.fitting(domain, members, room, None, alike=len(inner))
+            lanes = _are_for_lanes(band.child)
+            found = self.fitting(domain, members, room, None, alike=len(inner), lanes=lanes)
             if found:
                 self.scop = found[-1][0].scop
                 self.taken += _bytes_of(found)
@@ -200,17 +201,17 @@ class _SharedMemoryPromoter:
         return dealt
 
     def operands(
-        self, domain: isl.UnionSet, members: tuple[Member, ...]
+        self, domain: isl.UnionSet, members: tuple[Member, ...], *, lanes: bool
     ) -> tuple[Rotation | None, list[tuple[Promoted, Box]]]:
         """The operands to promote below a loop over tiles, the last member, and the rotation of their buffers."""
         room = self.room.bytes - self.taken
         rotation = _rotation(members, domain, self.room.stages or 1)
-        found = self.fitting(domain, members, room, rotation)
+        found = self.fitting(domain, members, room, rotation, lanes=lanes)
         if self.room.stages is None and found:
             share = room // max(1, self.nests)
             rotation = _rotation(members, domain, min(self.room.most_stages, share // _bytes_of(found)))
             if rotation is not None:
-                found = self.fitting(domain, members, room, rotation)
+                found = self.fitting(domain, members, room, rotation, lanes=lanes)
         self.nests -= 1
         self.taken += _bytes_of(found)
         return rotation, found
@@ -223,14 +224,16 @@ class _SharedMemoryPromoter:
         rotation: Rotation | None,
         *,
         alike: int = 0,
+        lanes: bool = False,
     ) -> list[tuple[Promoted, Box]]:
         """Operands as long as they fit the ``room``; the last one has the scop with all of them.
 
-        ``alike``: if not 0, only those whose tile is invariant in so many of the last members.
+        ``alike``: if not 0, only those whose tile is invariant in so many of the last members.  ``lanes``: they are for
+        points that lanes of warps have.
         """
         found: list[tuple[Promoted, Box]] = []
         swizzled = self.room.warpgroups and are_warpgroups(thread_counts(members, domain))
-        scop, tiles = self.scop, OperandTiles(room, self.room.layout, self.room.padding, rotation, swizzled)
+        scop, tiles = self.scop, OperandTiles(room, self.room.layout, self.room.padding, rotation, swizzled, lanes)
         while (operand := promote_operand(scop, domain, members, tiles, self.boxes, alike=alike)) is not None:
             promoted, _ = operand
             scop = promoted.scop
@@ -336,6 +339,11 @@ def _is_tiled(node: Node) -> bool:
 def _is_nest(node: Node) -> bool:
     """Whether there are only the points of a tile below."""
     return isinstance(node, Band) and isinstance(node.child, Leaf)
+
+
+def _are_for_lanes(node: Node) -> bool:
+    """Whether the points of a tile are those that lanes of warps have."""
+    return isinstance(node, Band) and any(member.digit for member in node.members)
 
 
 def _inside(node: Node) -> tuple[list[str], int]:

@@ -17,10 +17,13 @@ from tc.language.program.guards import GuardedRead
 from tc.language.program.program import Read, walk
 from tc.language.program.terms import half_factors, matrix_factors
 from tc.polyhedral.analysis.box import Box, Boxes
+from tc.polyhedral.analysis.extents import sides_of
 from tc.polyhedral.analysis.reads import data_ranges, has_affine_subscripts, program_names
 from tc.polyhedral.analysis.scattered import is_scatter
 from tc.polyhedral.analysis.strides import is_turned, iterator_of
 from tc.polyhedral.gpu.promotion.promote_temporaries import has_owner
+from tc.polyhedral.gpu.tensor.taps import moved_by, summed
+from tc.polyhedral.gpu.tensor.warp_tiles import EIGHT
 from tc.polyhedral.ir.gathered import Gathered
 from tc.polyhedral.ir.loops import LoopKind, Sharing
 from tc.polyhedral.ir.scop import Rotation, Scop, ScopStatement, layouts_of, reads_by_position
@@ -54,6 +57,7 @@ class OperandTiles:
     """How tiles of operands lie in shared memory: at most so many ``bytes``, rows with so many elements of ``padding``.
 
     ``rotation``: of their buffers.  ``swizzled``: those of products of halves are, where they can, for warpgroups.
+    ``lanes``: they are for the points that lanes of warps have, which matrix instructions may multiply.
     """
 
     bytes: int
@@ -61,6 +65,7 @@ class OperandTiles:
     padding: int | Padding
     rotation: Rotation | None
     swizzled: bool
+    lanes: bool
 
 
 def promote_operand(
@@ -88,7 +93,10 @@ def promote_operand(
         if box is None:
             continue
         name, order = f"shared{len(scop.promotions)}_{operand.read.tensor}", _order(operand, tiles.layout, box)
-        room = _room(operand, box)
+        steps = _steps(operand, scop, prefix[: box.depth]) if tiles.lanes else None
+        if steps is not None:
+            order = steps
+        room = _room(operand, box, neighbours if tiles.lanes else None)
         swizzle = _swizzle(operand, order, room) if tiles.swizzled else None
         padding = tiles.padding if swizzle is None else 0
         placement = Placement(name, order, Sharing.BLOCK, padding, tiles.rotation, room=room, swizzle=swizzle)
@@ -119,8 +127,8 @@ def _order(operand: Operand, layout: TileLayout, box: Box) -> tuple[int, ...]:
     if layout is TileLayout.MEMORY or not dimensions:
         return tuple(dimensions)
     (results,) = operand.statement.writes
-    points = {position for own in _moved_by(results) for position in own}
-    found = _moved_by(operand.relation)
+    points = {position for own in moved_by(results) for position in own}
+    found = moved_by(operand.relation)
     by_points = tuple(sorted(dimensions, key=lambda dimension: not points.isdisjoint(found[dimension])))
     match layout:
         case TileLayout.POINTS:
@@ -134,34 +142,52 @@ def _order(operand: Operand, layout: TileLayout, box: Box) -> tuple[int, ...]:
             assert_never(layout)
 
 
-def _room(operand: Operand, box: Box) -> tuple[int, ...]:
-    """The extents of a buffer, with places for points beyond the border of a result, which threads go through, too."""
+def _steps(operand: Operand, scop: Scop, prefix: tuple[Member, ...]) -> tuple[int, ...] | None:
+    """The dimensions of a tile with that of the steps last, where it has several taps of a sum of products of matrices.
+
+    What one lane holds begins at any of these, and must lie side by side for all.
+    """
+    statement = operand.statement
+    found = summed(statement, scop)
+    at = {iterator_of(member.function, statement.body) for member in prefix}
+    if found is None or not found.taps.keys() - at:
+        return None
+    place, moved = statement.body.iterators.index(found.steps), moved_by(operand.relation)
+    return tuple(sorted(range(len(moved)), key=lambda dimension: place in moved[dimension]))
+
+
+def _room(operand: Operand, box: Box, lanes: Member | None) -> tuple[int, ...]:
+    """The extents of a buffer, with places for points beyond the border of a result, which threads go through, too.
+
+    ``lanes``: those side by side, which have eight columns of a result, if that has fewer, too.
+    """
     (results,) = operand.statement.writes
-    points = {position for own in _moved_by(results) for position in own}
+    points = {position for own in moved_by(results) for position in own}
+    further = [0] * len(box.extents) if lanes is None else _beyond(operand, lanes)
     return tuple(
-        _whole(extent) if own and own <= points else extent
-        for extent, own in zip(box.extents, _moved_by(operand.relation), strict=True)
+        _whole(extent) if own and own <= points else extent + beyond
+        for extent, own, beyond in zip(box.extents, moved_by(operand.relation), further, strict=True)
     )
+
+
+def _beyond(operand: Operand, lanes: Member) -> list[int]:
+    """How much further the eighth column is than the last one, along every dimension of an operand."""
+    statement = operand.statement
+    columns = iterator_of(lanes.function, statement.body)
+    if columns is None or operand.gathered is not None:
+        return [0] * operand.relation.dim(isl.dim_type.out)
+    place = statement.body.iterators.index(columns)
+    missing = max(0, EIGHT - sides_of(statement.domain)[place])
+    functions = operand.relation.as_pw_multi_aff()
+    every = (pieces_of(functions.get_at(n)) for n in range(operand.relation.dim(isl.dim_type.out)))
+    factors = ([part.get_coefficient_val(isl.dim_type.in_, place).to_python() for _, part in own] for own in every)
+    return [missing * math.ceil(max(0, *own)) for own in factors]
 
 
 def _whole(extent: int) -> int:
     """As many points as threads go through along a side of a tile: 16 threads of a large one, or pairs of points."""
     unit = _SIDE if extent > 2 * _SIDE else min(extent, 2)
     return -(-extent // unit) * unit
-
-
-def _moved_by(relation: isl.Map) -> list[set[int]]:
-    """For every subscript of the elements, the iterators that it depends on, by position."""
-    functions, iterators = relation.as_pw_multi_aff(), range(relation.dim(isl.dim_type.in_))
-    found: list[set[int]] = []
-    for dimension in range(relation.dim(isl.dim_type.out)):
-        parts = _parts(functions.get_at(dimension))
-        found.append({n for n in iterators if any(part.involves_dims(isl.dim_type.in_, n, 1) for part in parts)})
-    return found
-
-
-def _parts(function: isl.PwAff) -> list[isl.Aff]:
-    return [part for _, part in pieces_of(function)]
 
 
 def _tile(relation: isl.Map, prefix: tuple[Member, ...], alike: int, boxes: Boxes) -> Box | None:

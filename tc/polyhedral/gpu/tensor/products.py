@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
+from collections.abc import Mapping
 from typing import Final
 
 import islpy as isl
@@ -16,6 +15,7 @@ from tc.language.program.terms import matrix_factors
 from tc.polyhedral.analysis.extents import sides_of, volume
 from tc.polyhedral.analysis.reads import data_ranges, has_affine_subscripts
 from tc.polyhedral.analysis.strides import stride
+from tc.polyhedral.gpu.tensor.taps import Summed, summed
 from tc.polyhedral.ir.loops import StatementBody
 from tc.polyhedral.ir.scop import Scop, ScopStatement, layouts_of
 from tc.polyhedral.ir.tree import statement_names
@@ -42,25 +42,32 @@ _SHAPES: Final = {
 class MatrixProduct:
     """A statement whose instances are those of a product of matrices.
 
-    ``rows``, ``columns``, ``steps``: the iterators that count the rows of the left factor, the columns of the right
-    one, and what is added up.
+    ``factors``: the left and the right one, or the other way round.  ``rows``, ``columns``: the iterators that count
+    the rows of the left factor and the columns of the right one.  ``lines``: another iterator of the right factor and
+    of the result, as of the rows of an image, whose columns are short; None where there is none.
     """
 
     statement: ScopStatement
+    factors: tuple[Read, Read]
     rows: str
     columns: str
-    steps: str
+    summed: Summed
     shape: MatrixShape
+    lines: str | None = None
 
     def extent(self, iterator: str) -> int:
         """How many values the iterator has at most."""
         return _extents(self.statement)[iterator]
 
     @property
-    def taps(self) -> int:
-        """How many sums of products of matrices there are for each element, as in a convolution."""
-        others = set(self.statement.body.iterators) - iterators_in(self.statement.body.subscripts) - {self.steps}
-        return math.prod(max(1, self.extent(name)) for name in others)
+    def steps(self) -> str:
+        """The iterator over what is added up."""
+        return self.summed.steps
+
+    @property
+    def taps(self) -> Mapping[str, int]:
+        """The other iterators over which products of matrices are added up, as in a convolution, with their extents."""
+        return self.summed.taps
 
 
 def factors_of(body: StatementBody, scop: Scop) -> tuple[Read, Read] | None:
@@ -98,22 +105,27 @@ def matrix_product(scop: Scop, shapes: tuple[MatrixShape, ...], domain: isl.Unio
     extents = _extents(statement)
     first, second = (iterators_in(read.subscripts) for read in factors)
     kept = iterators_in(body.subscripts)
+    sums = summed(statement, scop)
     along = [name for name in kept if stride(body.subscripts, layouts[body.target], name) == 1]
 
-    def longest(names: Iterator[str], least: int) -> str | None:
-        enough = [name for name in names if extents[name] >= least]
+    def longest(names: list[str]) -> str | None:
+        # An eight of a short line may reach beyond its end, where there are several.
+        several = sum(extents[name] > 1 for name in names) > 1
+        least = {name: shape.n // 2 + 1 if name in along and several else shape.n for name in names}
+        enough = [name for name in names if extents[name] >= least[name]]
         return max(enough, key=lambda name: (name in along, extents[name]), default=None)
 
-    steps = longest((name for name in body.iterators if name in first & second and name not in kept), shape.k)
     sides = (first - second, second - first)
-    of_first, of_second = (longest((n for n in body.iterators if n in side & kept), shape.n) for side in sides)
-    if steps is None or of_first is None or of_second is None:
+    of_first, of_second = (longest([n for n in body.iterators if n in side & kept]) for side in sides)
+    if sums is None or extents[sums.steps] < shape.k or of_first is None or of_second is None:
         return None
     # Columns lie side by side in what is written: a lane has two of them.
     rows, columns = (of_second, of_first) if of_first in along else (of_first, of_second)
     if extents[rows] < shape.m:
         return None
-    return MatrixProduct(statement, rows, columns, steps, shape)
+    (own,) = (side & kept for side in sides if columns in side)
+    lines = [name for name in body.iterators if name in own - {columns} and extents[name] > 1]
+    return MatrixProduct(statement, factors, rows, columns, sums, shape, next(reversed(lines), None))
 
 
 def _extents(statement: ScopStatement) -> dict[str, int]:

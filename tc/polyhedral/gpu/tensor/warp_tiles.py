@@ -5,11 +5,14 @@ are dealt out along y, one by one; columns in pairs along x, and in eights along
 
 Where four warps run an instruction together, all warps are along z: each of them has 16 rows, in eights along y, and
 all columns.
+
+Columns of short lines, as of an image, are eights of several lines: a tile has eight columns of each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -18,10 +21,10 @@ import islpy as isl
 from tc.base.frozen import frozen
 from tc.language.program.specialization import Layout
 from tc.language.program.terms import half_factors
-from tc.polyhedral.analysis.extents import extent_of
+from tc.polyhedral.analysis.extents import extent_of, sides_of
 from tc.polyhedral.analysis.strides import iterator_of, stride
 from tc.polyhedral.gpu.tensor.products import MatrixProduct, matrix_product
-from tc.polyhedral.ir.scop import Scop, layouts_of
+from tc.polyhedral.ir.scop import Scop, layouts_of, reads_by_position
 from tc.polyhedral.ir.tree import Band, Member
 from tc.polyhedral.transform.digits import Digit
 from tc.polyhedral.transform.tile import ChooseCuts, Cut, is_counted
@@ -30,6 +33,7 @@ from tc.targets.machine import GpuMachine
 # Lanes along x, each with two neighbouring columns, and along y, each with a row.
 QUADS: Final = 4
 PAIR: Final = 2
+EIGHT: Final = PAIR * QUADS
 GROUP: Final = 8
 # Instructions, one after the other, for whose steps operands lie in shared memory at a time.
 _STEPS: Final = 2
@@ -49,13 +53,17 @@ def are_warpgroups(threads: Sequence[int]) -> bool:
 
 @frozen
 class WarpTile:
-    """Rows and columns of the tile of a block, and the warps along both; ``grouped``: four warps work together."""
+    """Rows and columns of the tile of a block, and the warps along both; ``grouped``: four warps work together.
+
+    ``lined``: the columns are eights of several lines.
+    """
 
     rows: int
     columns: int
     along_rows: int
     along_columns: int
     grouped: bool = False
+    lined: bool = False
 
     @property
     def points(self) -> int:
@@ -69,24 +77,23 @@ class WarpTile:
             return whole and self.columns in GROUP_COLUMNS and self.along_columns == 1
         return self.rows % (shape_m * self.along_rows) == 0 and self.columns % (shape_n * self.along_columns) == 0
 
-    def digits(self) -> tuple[tuple[Digit, ...], tuple[Digit, ...]]:
-        """Of rows and of columns."""
+    def of_rows(self) -> Cut:
+        """How rows are cut."""
         if self.grouped:
             halves = GROUP_ROWS // GROUP
-            return (
-                (Digit(GROUP, axis=1), Digit(halves), Digit(self.along_rows, axis=2)),
-                (Digit(PAIR), Digit(QUADS, axis=0), Digit(self.columns // (PAIR * QUADS))),
-            )
-        rows, columns = GROUP * self.along_rows, PAIR * QUADS * self.along_columns
-        return (
-            (Digit(rows, axis=1), Digit(self.rows // rows)),
-            (
-                Digit(PAIR),
-                Digit(QUADS, axis=0),
-                Digit(self.along_columns, axis=2),
-                Digit(self.columns // columns),
-            ),
-        )
+            return Cut(self.rows, digits=(Digit(GROUP, axis=1), Digit(halves), Digit(self.along_rows, axis=2)))
+        rows = GROUP * self.along_rows
+        return Cut(self.rows, digits=(Digit(rows, axis=1), Digit(self.rows // rows)))
+
+    def of_columns(self) -> tuple[Cut, Cut | None]:
+        """How columns are cut, and lines, where columns are theirs."""
+        eight, eights = (Digit(PAIR), Digit(QUADS, axis=0)), self.columns // EIGHT
+        if self.grouped:
+            return Cut(self.columns, digits=(*eight, Digit(eights))), None
+        others = Digit(self.along_columns, axis=2), Digit(eights // self.along_columns)
+        if self.lined:
+            return Cut(EIGHT, digits=eight), Cut(eights, digits=others)
+        return Cut(self.columns, digits=(*eight, *others)), None
 
 
 # The larger, the more often a warp uses what it reads from shared memory, and the fewer blocks there are.
@@ -110,9 +117,6 @@ GROUP_TILES: Final = (
     WarpTile(64, 128, 4, 1, grouped=True),
     WarpTile(64, 64, 4, 1, grouped=True),
 )
-# Points of a tile from which on it is worth it to bring operands anew for each of several taps.  Kernels without matrix
-# instructions use what they bring for all taps: by prediction, they take half of the time for images with rows of 14.
-_TAPS_POINTS: Final = 2048
 # Where there are fewer rows or columns: the first that fits.
 SMALL_TILES: Final = (
     WarpTile(64, 16, 4, 1),
@@ -123,6 +127,19 @@ SMALL_TILES: Final = (
     WarpTile(16, 16, 1, 1),
     WarpTile(16, 8, 1, 1),
 )
+
+# Of sums of several products of matrices: tiles for which operands of all taps may lie in shared memory at a time.
+TAPS_TILES: Final = (
+    WarpTile(64, 128, 2, 2),
+    WarpTile(64, 64, 2, 2),
+    WarpTile(64, 32, 2, 2),
+    WarpTile(32, 32, 2, 2),
+)
+# The points of a line that a tile has otherwise, as tiles of several lines are compared with it.
+_LINE: Final = 64
+# Where they have no room: points of a tile from which on it is worth it to bring operands anew for each tap.  Kernels
+# without matrix instructions use what they bring for all taps.
+_TAPS_POINTS: Final = 2048
 
 
 @frozen
@@ -152,9 +169,10 @@ def with_warp_tiles(choose: ChooseCuts, scop: Scop, machine: GpuMachine, asked: 
             if tile is None:
                 return cuts
             cuts = _of_tile(cuts, band, members, product, tile, domain)
-            return _with_steps(cuts, band, members, product, grouped=tile.grouped)
+            return _with_steps(cuts, band, members, product, asked, grouped=tile.grouped)
         if product.steps in members and any(point.digit for point in points):
-            return _with_steps(cuts, band, members, product, grouped=_are_grouped(points, domain))
+            grouped = asked.groups and _is_for_groups(product, layouts_of(scop)) and _are_grouped(points, domain)
+            return _with_steps(cuts, band, members, product, asked, grouped=grouped)
         return cuts
 
     return chosen
@@ -184,33 +202,23 @@ def _tile(
         return None
     if not all(band.members[members[name]].coincident for name in (product.rows, product.columns)):
         return None
-    block = asked.block
-    groups = list(GROUP_TILES) if asked.groups and _is_for_groups(product, layouts) else []
-    if asked.sizes is not None:
-        rows, columns = (cuts[members[name]].size for name in (product.rows, product.columns))
-        candidates = [
-            replace(tile, rows=rows, columns=columns)
-            for tile in (*TILES, *SMALL_TILES)
-            if block is not None or tile.rows <= rows
-        ]
-        groups = [replace(tile, columns=columns) for tile in groups if tile.rows == rows][:1]
-    else:
-        candidates = [tile for tile in (*TILES, *SMALL_TILES) if tile.points >= _TAPS_POINTS or product.taps == 1]
-    if block is not None:
-        x, y, z = (*block, 1, 1)[:3]
-        if x != QUADS or y % GROUP:
-            return None
-        candidates = [replace(tile, along_rows=y // GROUP, along_columns=z) for tile in candidates]
-        groups = [tile for tile in groups if (tile.along_rows, y) == (z, GROUP)]
+    sizes = None if asked.sizes is None else {name: cuts[place].size for name, place in members.items()}
+    lines = _lines(product) if product.lines in members else None
+    if lines is not None and not band.members[members[lines]].coincident:
+        lines = None
+    if sizes is not None and lines is not None and sizes[product.columns] != EIGHT:
+        lines = None
     extents = product.extent(product.rows), product.extent(product.columns)
+    if lines is not None:
+        extents = extents[0], -(-extents[1] // EIGHT) * EIGHT * product.extent(lines)
 
-    def fitting(tiles: list[WarpTile]) -> list[WarpTile]:
+    def fitting(tiles: Iterable[WarpTile]) -> list[WarpTile]:
         whole = (tile for tile in tiles if tile.rows and tile.columns and tile.fits(product.shape.m, product.shape.n))
         return [tile for tile in whole if tile.rows <= extents[0] and tile.columns <= extents[1]]
 
     others = 1
-    for name in members:
-        if name not in (product.rows, product.columns) and band.members[members[name]].coincident:
+    for name in members.keys() - {product.rows, product.columns, lines}:
+        if band.members[members[name]].coincident:
             others *= product.extent(name)
 
     def blocks(tile: WarpTile) -> int:
@@ -219,14 +227,62 @@ def _tile(
     def enough(tiles: list[WarpTile]) -> WarpTile | None:
         return next((tile for tile in tiles if blocks(tile) >= machine.enough_blocks), None)
 
-    found, by_groups = fitting(candidates), fitting(groups)
-    wide = asked.sizes is None and block is None and product.taps == 1 and asked.shared >= WIDE_BYTES
-    if wide and product.shape.elements == PAIR and blocks(WIDE_TILE) >= WIDE_BLOCKS * machine.enough_blocks:
-        found = [*fitting([WIDE_TILE]), *found]
-    large = [tile for tile in found if tile not in SMALL_TILES]
+    if asked.block is not None and not _are_lanes(asked.block):
+        return None
+    groups = _groups(product, asked, sizes) if _is_for_groups(product, layouts) else []
+    by_groups = fitting(groups)
+    large, small = (fitting(own) for own in _candidates(product, asked, sizes, lines))
+    free = sizes is None and asked.block is None and not product.taps and lines is None
+    wide = free and asked.shared >= WIDE_BYTES and product.shape.elements == PAIR
+    if wide and blocks(WIDE_TILE) >= WIDE_BLOCKS * machine.enough_blocks:
+        large = [*fitting([WIDE_TILE]), *large]
     # Of few tiles, those of single warps are smaller, and more.
-    chosen = enough(by_groups) or (by_groups[0] if by_groups and asked.sizes is not None else None)
-    return chosen or enough(large) or next(iter(large[-1:] or found[:1]), None)
+    chosen = enough(by_groups) or (by_groups[0] if by_groups and sizes is not None else None)
+    return chosen or enough(large) or next(iter(large[-1:] or small[:1]), None)
+
+
+def _are_lanes(block: Sequence[int]) -> bool:
+    """Whether a block that was asked for, x first, has whole warps."""
+    x, y = (*block, 1)[:2]
+    return x == QUADS and y % GROUP == 0
+
+
+def _groups(product: MatrixProduct, asked: Asked, sizes: Mapping[str, int] | None) -> list[WarpTile]:
+    """Tiles for warpgroups, the largest first."""
+    found = list(GROUP_TILES) if asked.groups else []
+    if sizes is not None:
+        rows, columns = sizes[product.rows], sizes[product.columns]
+        found = [replace(tile, columns=columns) for tile in found if tile.rows == rows][:1]
+    if asked.block is not None:
+        _, y, z = (*asked.block, 1, 1)[:3]
+        found = [tile for tile in found if (tile.along_rows, y) == (z, GROUP)]
+    return found
+
+
+def _candidates(
+    product: MatrixProduct, asked: Asked, sizes: Mapping[str, int] | None, lines: str | None
+) -> tuple[list[WarpTile], list[WarpTile]]:
+    """Tiles for single warps, the largest first, and those where there are fewer rows or columns.
+
+    ``lines``: those of which a tile has eight columns each.
+    """
+    large: Iterable[WarpTile] = TILES
+    small: Iterable[WarpTile] = SMALL_TILES
+    if sizes is not None:
+        rows, columns = sizes[product.rows], sizes[product.columns] * (1 if lines is None else sizes[lines])
+        every = (tile for tile in (*TILES, *SMALL_TILES) if asked.block is not None or tile.rows <= rows)
+        large, small = (replace(tile, rows=rows, columns=columns) for tile in every), ()
+    elif fitting := _with_all_taps(product, asked.shared):
+        large, small = ([tile for tile in fitting if tile in tiles] for tiles in (TAPS_TILES, SMALL_TILES))
+    elif product.taps:
+        large, small = (tile for tile in TILES if tile.points >= _TAPS_POINTS), ()
+    if asked.block is not None:
+        _, y, z = (*asked.block, 1, 1)[:3]
+        large, small = (
+            (replace(tile, along_rows=y // GROUP, along_columns=z) for tile in own) for own in (large, small)
+        )
+    lined = lines is not None
+    return [replace(tile, lined=lined) for tile in large], [replace(tile, lined=lined) for tile in small]
 
 
 def _is_for_groups(product: MatrixProduct, layouts: Mapping[str, Layout]) -> bool:
@@ -246,14 +302,50 @@ def _of_tile(
     tile: WarpTile,
     domain: isl.UnionSet,
 ) -> tuple[Cut, ...]:
-    rows, columns = tile.digits()
     changed = list(cuts)
     for place, member in enumerate(band.members):
         if member.coincident and extent_of(member.function, domain) > 0:
             changed[place] = replace(cuts[place], size=1, within=0, threads=0)
-    changed[members[product.rows]] = Cut(tile.rows, digits=rows)
-    changed[members[product.columns]] = Cut(tile.columns, digits=columns)
+    changed[members[product.rows]] = tile.of_rows()
+    changed[members[product.columns]], lines = tile.of_columns()
+    if lines is not None and product.lines is not None:
+        changed[members[product.lines]] = lines
     return tuple(changed)
+
+
+def _lines(product: MatrixProduct) -> str | None:
+    """The lines, if tiles of eight columns of several of them have fewer points beyond the result than those of one."""
+    if product.lines is None:
+        return None
+    width, lines, side = product.extent(product.columns), product.extent(product.lines), _LINE
+    eights = side // EIGHT
+    several = -(-width // EIGHT) * EIGHT * (-(-lines // eights) * eights)
+    return product.lines if several < -(-width // side) * side * lines else None
+
+
+def _with_all_taps(product: MatrixProduct, shared: int) -> list[WarpTile]:
+    """The tiles, the largest first, of which two have room in shared memory with the operands of all taps."""
+    tiles = (*TAPS_TILES, *SMALL_TILES) if product.taps else ()
+    return [tile for tile in tiles if 2 * _bytes(product, tile) <= shared]
+
+
+def _bytes(product: MatrixProduct, tile: WarpTile) -> int:
+    """What the operands of a tile take, with the steps of one instruction."""
+    statement, k = product.statement, product.shape.k
+    sizes = {product.rows: tile.rows, product.columns: tile.columns, product.steps: k, **product.taps}
+    lines = _lines(product)
+    if lines is not None:
+        sizes |= {product.columns: EIGHT, lines: tile.columns // EIGHT}
+    box = statement.domain
+    for place, name in enumerate(statement.body.iterators):
+        last = isl.Val.int_from_si(box.get_ctx(), sizes.get(name, 1) - 1)
+        box = box.upper_bound_val(isl.dim_type.set, place, last)
+    found = sum(
+        math.prod(sides_of(statement.reads[position].intersect_domain(box).range())) * own.read.type.itemsize
+        for position, own in reads_by_position(statement, ())
+        if own.read in product.factors
+    )
+    return found // k * (k + GROUP)
 
 
 def _are_grouped(points: tuple[Member, ...], domain: isl.UnionSet) -> bool:
@@ -263,15 +355,25 @@ def _are_grouped(points: tuple[Member, ...], domain: isl.UnionSet) -> bool:
 
 
 def _with_steps(
-    cuts: tuple[Cut, ...], band: Band, members: Mapping[str, int], product: MatrixProduct, *, grouped: bool
+    cuts: tuple[Cut, ...],
+    band: Band,
+    members: Mapping[str, int],
+    product: MatrixProduct,
+    asked: Asked,
+    *,
+    grouped: bool,
 ) -> tuple[Cut, ...]:
-    """Whole steps of instructions lie in shared memory at a time, and other loops that reduce stand around them."""
+    """Whole steps of instructions lie in shared memory at a time, for all taps or for one of them."""
     if product.steps not in members:
         return cuts
     changed = list(cuts)
+    inside = not grouped and bool(_with_all_taps(product, asked.shared))
     for name, place in members.items():
         if not band.members[place].coincident and name != product.steps:
-            changed[place] = Cut(1)
+            changed[place] = Cut(product.taps.get(name, 1) if inside else 1)
+    if inside:
+        changed[members[product.steps]] = Cut(product.shape.k, within=product.shape.k, innermost=True)
+        return tuple(changed)
     # Operands in shared memory are as large as whole blocks only where some tile is whole.
     whole = product.extent(product.steps) // product.shape.k * product.shape.k
     at_a_time = _GROUP_STEPS if grouped else _STEPS

@@ -206,15 +206,6 @@ def test_a_large_product_is_proven_in_a_second() -> None:
     assert stage.seconds < 1
 
 
-def test_short_rows_of_images_are_not_worth_it() -> None:
-    """Operands would be brought anew for each tap."""
-    planes = tc.define(
-        "def f(float16(N,C,H,W) I, float16(F,C,KH,KW) W) -> (O) { O(n,f,h,w) +=! I(n,c,h+kh,w+kw) * W(f,c,kh,kw) }"
-    ).single()
-    assert not multiplies(planes.compile((64, 64, 16, 16), (64, 64, 3, 3), target="emulator"))
-    assert multiplies(planes.compile((64, 64, 14, 34), (64, 64, 3, 3), target="emulator"))
-
-
 @pytest.mark.parametrize(
     ("sizes", "options", "tile", "shared"),
     [

@@ -1,0 +1,57 @@
+"""Sums of products of matrices, of which a convolution has one for each tap: what they are added up over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import islpy as isl
+
+from tc.base.frozen import frozen
+from tc.language.isl.pieces import pieces_of
+from tc.language.program.terms import matrix_factors
+from tc.polyhedral.analysis.extents import sides_of
+from tc.polyhedral.ir.scop import Scop, ScopStatement, reads_by_position
+
+
+@frozen
+class Summed:
+    """The iterators over which a statement adds up.
+
+    ``steps``: the longest one of both factors, that of a product of matrices.  ``taps``: all others that have more than
+    one value, and how many.
+    """
+
+    steps: str
+    taps: Mapping[str, int]
+
+
+def summed(statement: ScopStatement, scop: Scop) -> Summed | None:
+    """Over what a statement adds up products; None where it does not, and where no such iterator is of both factors.
+
+    It may read copies of the factors: what counts is what they are copies of.
+    """
+    factors = matrix_factors(statement.body.value, scop.products)
+    if factors is None or not statement.accumulates:
+        return None
+    (results,) = statement.writes
+    extents, kept = sides_of(statement.domain), set[int]().union(*moved_by(results))
+    reads = (
+        statement.reads[place] for place, own in reads_by_position(statement, scop.promotions) if own.read in factors
+    )
+    both = set(range(len(extents))).intersection(*(set[int]().union(*moved_by(relation)) for relation in reads)) - kept
+    if not both:
+        return None
+    steps = max(sorted(both), key=lambda place: extents[place])
+    named = list(zip(statement.body.iterators, extents, strict=False))
+    taps = {name: extent for place, (name, extent) in enumerate(named) if place not in {*kept, steps} and extent > 1}
+    return Summed(named[steps][0], taps)
+
+
+def moved_by(relation: isl.Map) -> list[set[int]]:
+    """For every subscript of the elements, the iterators that it depends on, by position."""
+    functions, iterators = relation.as_pw_multi_aff(), range(relation.dim(isl.dim_type.in_))
+    found: list[set[int]] = []
+    for dimension in range(relation.dim(isl.dim_type.out)):
+        parts = [part for _, part in pieces_of(functions.get_at(dimension))]
+        found.append({n for n in iterators if any(part.involves_dims(isl.dim_type.in_, n, 1) for part in parts)})
+    return found
