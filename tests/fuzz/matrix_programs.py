@@ -131,7 +131,7 @@ def _square(draft: _Draft, value: _Value) -> _Value:
 
 
 def _convolution(draft: _Draft) -> _Value:
-    """Along one or two dimensions, with strides, dilation, groups, or none, and with as many taps as 1 to 3."""
+    """Along one or two dimensions, with strides, dilation, groups, or none, with 1 to 3 taps, and channels anywhere."""
     source = draft.source
     channels, filters = draft.size(source.weighted(_STEPS)), draft.size(source.weighted(_SIDES))
     outer = [draft.size(source.randint(1, 3))] if source.chance(0.6) else []
@@ -149,8 +149,9 @@ def _convolution(draft: _Draft) -> _Value:
         points *= result
     if points > 2 * _BUDGET:
         return _matrix(draft)
-    image = draft.input([*outer, *groups, channels, *spatial])
-    weights = draft.input([*groups, filters, channels, *taps])
+    last = source.chance(0.4)
+    image = draft.input([*outer, *groups, *([*spatial, channels] if last else [channels, *spatial])])
+    weights = draft.input([*groups, filters, *([*taps, channels] if last else [channels, *taps])])
     places = {}
     for name, tap in zip(spatial, taps, strict=True):
         first, second = ("2 * " if number == 2 else "" for number in (stride, dilation))
@@ -159,8 +160,9 @@ def _convolution(draft: _Draft) -> _Value:
     text, type = draft.factors((f"{image.name}({subscripts})", image.type), (weights.text, weights.type))
     # The result has sizes of its own, which have no name in the text.
     sizes = {name: draft.size(result) for name, result in zip(spatial, results, strict=True)}
-    kept = [*outer, *groups, filters, *spatial]
-    source.shuffle(kept)
+    kept = [*outer, *groups, *([*spatial, filters] if last else [filters, *spatial])]
+    if source.chance(0.5):
+        source.shuffle(kept)
     found = _Value(f"v{len(draft.values)}", type, tuple(sizes.get(name, name) for name in kept))
     draft.statements.append(f"{found.name}({', '.join(map(str.lower, kept))}) +=! {text}")
     draft.values.append(found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
 from functools import partial
@@ -260,7 +260,8 @@ def _of_product(statement: Statement, specialization: Specialization, machine: G
         return 1
     reduced = [i for i in statement.iterators if i not in written_iterators(statement)]
     lengths = [_iterations(statement, specialization, iterator.name) for iterator in reduced]
-    steps = max((math.prod(length_of(iterator) or 1 for iterator in reduced), *lengths))
+    own = [length_of(iterator) or 1 for iterator in reduced]
+    steps = max((math.prod(own), *lengths))
     tiles, least = None if tiled else _tiles(statement, specialization), _SPLIT_PRODUCT_FROM
     if tiles is None:
         tiles = -(-math.prod(specialization.layouts[statement.target].shape) // _SPLIT_TILE)
@@ -269,12 +270,20 @@ def _of_product(statement: Statement, specialization: Specialization, machine: G
         return 1
     wanted = min(-(-machine.enough_blocks // tiles), steps // _LEAST_SPLIT_STEPS)
     # Best are parts of the outermost loop: operands are copied ahead of the inner ones.
-    for length in lengths:
+    for length, inner in zip(lengths, own, strict=True):
         near = [n for n in range(wanted // 2 + 1, 2 * wanted) if n <= length]
         whole = [n for n in near if length % n == 0 and (length < steps or steps // n % ENOUGH_STEPS == 0)]
+        if _has_taps(own) and length > inner:
+            # Parts of several loops as one must have whole iterations of the outer ones: else operands lie in no box.
+            whole = [n for n in whole if length // inner % n == 0]
         if whole:
             return min(whole, key=lambda n: (abs(n - wanted), -n))
-    return min(wanted, *lengths)
+    return 1 if _has_taps(own) and lengths != own else min(wanted, *lengths)
+
+
+def _has_taps(lengths: Sequence[int]) -> bool:
+    """Whether a product is added up over several loops, as a convolution is."""
+    return sum(length > 1 for length in lengths) > 1
 
 
 def _tiles(statement: Statement, specialization: Specialization) -> int | None:

@@ -18,7 +18,7 @@ from tc.polyhedral.analysis.box import Box, bounding_box
 from tc.polyhedral.analysis.paths import paths_below
 from tc.polyhedral.gpu.promotion.distribute_copies import piece_of, stored_behind, thread_counts
 from tc.polyhedral.gpu.promotion.linearize_copies import linearize_copies
-from tc.polyhedral.gpu.tensor.warp_tiles import are_warpgroups
+from tc.polyhedral.gpu.tensor.tile_shapes import are_warpgroups
 from tc.polyhedral.ir.loops import Buffer, LoopKind, Sharing
 from tc.polyhedral.ir.scop import Scop
 from tc.polyhedral.ir.tree import Filter, Member, Node, Sequence

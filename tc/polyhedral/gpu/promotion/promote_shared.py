@@ -25,7 +25,7 @@ from tc.polyhedral.gpu.promotion.distribute_copies import Distributed, distribut
 from tc.polyhedral.gpu.promotion.linearize_copies import linearize_copies
 from tc.polyhedral.gpu.promotion.read_again import held, read_again, row_of
 from tc.polyhedral.gpu.promotion.shared_operands import OperandTiles, promote_operand
-from tc.polyhedral.gpu.tensor.warp_tiles import are_warpgroups
+from tc.polyhedral.gpu.tensor.tile_shapes import are_warpgroups
 from tc.polyhedral.ir.loops import LoopKind, Sharing
 from tc.polyhedral.ir.scop import Rotation, Scop, layouts_of
 from tc.polyhedral.ir.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence

@@ -23,7 +23,7 @@ from tc.polyhedral.analysis.scattered import is_scatter
 from tc.polyhedral.analysis.strides import is_turned, iterator_of
 from tc.polyhedral.gpu.promotion.promote_temporaries import has_owner
 from tc.polyhedral.gpu.tensor.taps import moved_by, summed
-from tc.polyhedral.gpu.tensor.warp_tiles import EIGHT
+from tc.polyhedral.gpu.tensor.tile_shapes import EIGHT
 from tc.polyhedral.ir.gathered import Gathered
 from tc.polyhedral.ir.loops import LoopKind, Sharing
 from tc.polyhedral.ir.scop import Rotation, Scop, ScopStatement, layouts_of, reads_by_position
@@ -96,7 +96,8 @@ def promote_operand(
         steps = _steps(operand, scop, prefix[: box.depth]) if tiles.lanes else None
         if steps is not None:
             order = steps
-        room = _room(operand, box, neighbours if tiles.lanes else None)
+        lanes = [member for member in members if member.kind is LoopKind.THREAD][-2:] if tiles.lanes else []
+        room = _room(operand, box, lanes)
         swizzle = _swizzle(operand, order, room) if tiles.swizzled else None
         padding = tiles.padding if swizzle is None else 0
         placement = Placement(name, order, Sharing.BLOCK, padding, tiles.rotation, room=room, swizzle=swizzle)
@@ -156,30 +157,32 @@ def _steps(operand: Operand, scop: Scop, prefix: tuple[Member, ...]) -> tuple[in
     return tuple(sorted(range(len(moved)), key=lambda dimension: place in moved[dimension]))
 
 
-def _room(operand: Operand, box: Box, lanes: Member | None) -> tuple[int, ...]:
+def _room(operand: Operand, box: Box, lanes: Items[Member]) -> tuple[int, ...]:
     """The extents of a buffer, with places for points beyond the border of a result, which threads go through, too.
 
-    ``lanes``: those side by side, which have eight columns of a result, if that has fewer, too.
+    ``lanes``: the loops over those of a warp, which have eight rows and columns of a result, if that has fewer, too.
     """
     (results,) = operand.statement.writes
     points = {position for own in moved_by(results) for position in own}
-    further = [0] * len(box.extents) if lanes is None else _beyond(operand, lanes)
+    beyond = [0] * len(box.extents)
+    for member in lanes if operand.gathered is None else ():
+        beyond = [more + own for more, own in zip(beyond, _beyond(operand, member), strict=True)]
     return tuple(
-        _whole(extent) if own and own <= points else extent + beyond
-        for extent, own, beyond in zip(box.extents, moved_by(operand.relation), further, strict=True)
+        _whole(extent) if own and own <= points else extent + more
+        for extent, own, more in zip(box.extents, moved_by(operand.relation), beyond, strict=True)
     )
 
 
 def _beyond(operand: Operand, lanes: Member) -> list[int]:
-    """How much further the eighth column is than the last one, along every dimension of an operand."""
-    statement = operand.statement
-    columns = iterator_of(lanes.function, statement.body)
-    if columns is None or operand.gathered is not None:
-        return [0] * operand.relation.dim(isl.dim_type.out)
-    place = statement.body.iterators.index(columns)
+    """How much further the eighth point is than the last one, along every dimension of an operand."""
+    statement, dimensions = operand.statement, range(operand.relation.dim(isl.dim_type.out))
+    points = iterator_of(lanes.function, statement.body)
+    if points is None:
+        return [0 for _ in dimensions]
+    place = statement.body.iterators.index(points)
     missing = max(0, EIGHT - sides_of(statement.domain)[place])
     functions = operand.relation.as_pw_multi_aff()
-    every = (pieces_of(functions.get_at(n)) for n in range(operand.relation.dim(isl.dim_type.out)))
+    every = (pieces_of(functions.get_at(n)) for n in dimensions)
     factors = ([part.get_coefficient_val(isl.dim_type.in_, place).to_python() for _, part in own] for own in every)
     return [missing * math.ceil(max(0, *own)) for own in factors]
 

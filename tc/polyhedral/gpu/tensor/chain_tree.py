@@ -15,7 +15,7 @@ from typing import Final
 import islpy as isl
 
 from tc.base.frozen import frozen
-from tc.polyhedral.gpu.tensor.warp_tiles import GROUP, PAIR
+from tc.polyhedral.gpu.tensor.tile_shapes import GROUP, PAIR
 from tc.polyhedral.ir.chained import AT_A_TIME, KEYS, QUADS, ROWS, STEPS, Chain, Link, Part
 from tc.polyhedral.ir.loops import LoopKind
 from tc.polyhedral.ir.scop import Scop

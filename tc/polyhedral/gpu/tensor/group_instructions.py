@@ -19,7 +19,7 @@ from tc.polyhedral.analysis.offsets import LinearForm, index_form
 from tc.polyhedral.analysis.substitute import substituted
 from tc.polyhedral.gpu.tensor.nests import Around, asked_in, count_of, instance_of, loops_of, names_of
 from tc.polyhedral.gpu.tensor.products import OPERANDS, factors_of, shape_of
-from tc.polyhedral.gpu.tensor.warp_tiles import GROUP, GROUP_COLUMNS, GROUP_ROWS, PAIR, QUADS, WARPS
+from tc.polyhedral.gpu.tensor.tile_shapes import GROUP, GROUP_COLUMNS, GROUP_ROWS, PAIR, QUADS, WARPS
 from tc.polyhedral.ir.index_arithmetic import quotient, times
 from tc.polyhedral.ir.loops import (
     Buffer,

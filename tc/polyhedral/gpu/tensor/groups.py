@@ -6,7 +6,7 @@ import math
 
 from tc.language.program.specialization import Specialization
 from tc.language.program.terms import factors_of_instructions
-from tc.polyhedral.gpu.tensor.warp_tiles import GROUP_TILES, WIDE_BLOCKS, WIDE_BYTES, WIDE_TILE, WarpTile
+from tc.polyhedral.gpu.tensor.tile_shapes import GROUP_TILES, WIDE_BLOCKS, WIDE_BYTES, WIDE_TILE, WarpTile
 from tc.targets.machine import GpuMachine
 from tc.targets.options import GpuOptions, TensorCores
 

@@ -29,7 +29,7 @@ from tc.polyhedral.gpu.tensor.nests import (
 )
 from tc.polyhedral.gpu.tensor.overlapping import overlapping
 from tc.polyhedral.gpu.tensor.products import OPERANDS, factors_of, shape_of
-from tc.polyhedral.gpu.tensor.warp_tiles import GROUP, PAIR, QUADS
+from tc.polyhedral.gpu.tensor.tile_shapes import GROUP, PAIR, QUADS
 from tc.polyhedral.ir.index_arithmetic import modulo, plus, quotient, times
 from tc.polyhedral.ir.loops import (
     BLOCK,

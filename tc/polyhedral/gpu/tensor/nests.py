@@ -11,7 +11,7 @@ from typing import assert_never
 
 from tc.base.frozen import frozen
 from tc.language.program.program import IteratorReference, Read
-from tc.polyhedral.gpu.tensor.warp_tiles import GROUP, QUADS, are_warpgroups
+from tc.polyhedral.gpu.tensor.tile_shapes import GROUP, QUADS, are_warpgroups
 from tc.polyhedral.ir.loops import (
     Allocation,
     Block,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence, Set
 from typing import Final
 
 import islpy as isl
@@ -44,7 +44,8 @@ class MatrixProduct:
 
     ``factors``: the left and the right one, or the other way round.  ``rows``, ``columns``: the iterators that count
     the rows of the left factor and the columns of the right one.  ``lines``: another iterator of the right factor and
-    of the result, as of the rows of an image, whose columns are short; None where there is none.
+    of the result, as of the rows of an image, whose columns are short; None where there is none.  ``row_lines``: the
+    same of the left factor of a convolution.
     """
 
     statement: ScopStatement
@@ -54,6 +55,7 @@ class MatrixProduct:
     summed: Summed
     shape: MatrixShape
     lines: str | None = None
+    row_lines: str | None = None
 
     def extent(self, iterator: str) -> int:
         """How many values the iterator has at most."""
@@ -108,24 +110,46 @@ def matrix_product(scop: Scop, shapes: tuple[MatrixShape, ...], domain: isl.Unio
     sums = summed(statement, scop)
     along = [name for name in kept if stride(body.subscripts, layouts[body.target], name) == 1]
 
-    def longest(names: list[str]) -> str | None:
+    if sums is None:
+        return None
+
+    def enough(names: Sequence[str]) -> list[str]:
         # An eight of a short line may reach beyond its end, where there are several.
         several = sum(extents[name] > 1 for name in names) > 1
-        least = {name: shape.n // 2 + 1 if name in along and several else shape.n for name in names}
-        enough = [name for name in names if extents[name] >= least[name]]
-        return max(enough, key=lambda name: (name in along, extents[name]), default=None)
+        short = () if not several else names if sums.taps else along
+        return [name for name in names if extents[name] >= (shape.n // 2 + 1 if name in short else shape.n)]
+
+    def longest(names: Sequence[str]) -> str | None:
+        return max(enough(names), key=lambda name: (name in along, extents[name]), default=None)
 
     sides = (first - second, second - first)
     of_first, of_second = (longest([n for n in body.iterators if n in side & kept]) for side in sides)
-    if sums is None or extents[sums.steps] < shape.k or of_first is None or of_second is None:
+    if extents[sums.steps] < shape.k or of_first is None or of_second is None:
         return None
     # Columns lie side by side in what is written: a lane has two of them.
     rows, columns = (of_second, of_first) if of_first in along else (of_first, of_second)
-    if extents[rows] < shape.m:
+    of_rows, of_columns = ([n for n in body.iterators if n in side & kept] for side in _in_order(sides, columns))
+    row_lines = None
+    if sums.taps:
+        # Neighbours of an image share what taps read.
+        near = enough(of_rows)[-1]
+        row_lines = _next_to(near, of_rows, extents)
+        rows = rows if row_lines is None else near
+    if extents[rows] < shape.m and row_lines is None:
         return None
-    (own,) = (side & kept for side in sides if columns in side)
-    lines = [name for name in body.iterators if name in own - {columns} and extents[name] > 1]
-    return MatrixProduct(statement, factors, rows, columns, sums, shape, next(reversed(lines), None))
+    lines = _next_to(columns, of_columns, extents)
+    return MatrixProduct(statement, factors, rows, columns, sums, shape, lines, row_lines)
+
+
+def _in_order(sides: tuple[Set[str], Set[str]], columns: str) -> tuple[Set[str], Set[str]]:
+    """That of the rows, then that of the columns."""
+    first, second = sides
+    return (first, second) if columns in second else (second, first)
+
+
+def _next_to(own: str, names: Sequence[str], extents: Mapping[str, int]) -> str | None:
+    """The last one of the other names that has several values; None if there is none."""
+    return next((name for name in reversed(names) if name != own and extents[name] > 1), None)
 
 
 def _extents(statement: ScopStatement) -> dict[str, int]:

@@ -11,6 +11,7 @@ import pytest
 import tc
 from tc.polyhedral.ir.loop_text import loop_text
 from tests.polyhedral.gpu.tensor.products import TYPES, agree, matrices, multiplies
+from tests.translated import translated
 from tests.turns import every, one_in
 
 PLANES = "I(n,c,{s}*h+{d}*i,{s}*v+{d}*j) * W(f,c,i,j)"
@@ -53,6 +54,60 @@ def test_convolutions_agree_with_the_oracle(
     kernel = f.compile(*given, target="emulator")
     assert multiplies(kernel)
     agree(f, given, kernel)
+
+
+@one_in(2)
+@pytest.mark.parametrize("type", TYPES)
+@pytest.mark.parametrize(
+    ("image", "filters", "stride"),
+    [
+        ((1, 10, 12, 32), (32, 3, 3, 32), 1),
+        ((2, 13, 16, 16), (24, 3, 3, 16), 1),
+        ((1, 9, 15, 40), (16, 3, 2, 40), 1),  # fewer lines than a tile has
+        ((1, 21, 25, 32), (32, 3, 3, 32), 2),
+        ((1, 6, 70, 16), (16, 3, 3, 16), 1),  # whole lines
+        ((20, 5, 8, 16), (16, 2, 2, 16), 1),  # rows are images
+        ((1, 34, 34, 64), (64, 3, 3, 64), 1),
+        ((2, 9, 9, 32), (24, 3, 3, 32), 1),  # lines of seven points
+    ],
+)
+def test_images_with_channels_last_have_rows_in_several_lines(
+    image: tuple[int, ...], filters: tuple[int, ...], stride: int, type: str
+) -> None:
+    moved = "" if stride == 1 else f"{stride}*"
+    f = tc.define(
+        f"def f({type}(N,H,W,C) I, {type}(F,KH,KW,C) K) -> (O) {{ "
+        f"O(n,h,v,f) +=! I(n,{moved}h+i,{moved}v+j,c) * K(f,i,j,c) }}"
+    ).single()
+    given = arrays(type, image, filters)
+    kernel = f.compile(*given, target="emulator")
+    assert multiplies(kernel)
+    agree(f, given, kernel)
+
+
+@pytest.mark.parametrize("shapes", [((1, 16, 16, 256), (256, 3, 3, 256)), ((1, 9, 9, 512), (512, 3, 3, 512))])
+def test_sums_of_one_image_are_not_parted_inside_a_loop(shapes: tuple[tuple[int, ...], ...]) -> None:
+    """Where a part of the sums began within the channels of a tap, operands would lie in no box."""
+    text = """def f(bfloat16(N,H,W,C) I, bfloat16(F,KH,KW,C) K) -> (O) {
+        O(n,h,v,f) +=! I(n,h+i,v+j,c) * K(f,i,j,c) }"""
+    made = translated(tc.define(text).single(), *shapes, target="cuda:sm_90")
+    assert "mma.sync" in made.source.text
+
+
+@pytest.mark.parametrize("block", [(4, 8, 4), (4, 8, 2), (4, 16, 2)])
+def test_tiles_and_blocks_of_lines_may_be_asked_for(block: tuple[int, ...]) -> None:
+    text = """def f(float16(N,H,W,C) I, float16(F,KH,KW,C) K) -> (O) {
+        O(n,h,v,f) +=! I(n,h+i,v+j,c) * K(f,i,j,c) }"""
+    f, given = tc.define(text).single(), arrays("float16", (2, 11, 14, 16), (16, 2, 3, 16))
+    options = tc.GpuOptions(tc.ScheduleOptions(tile=(1, 8, 8, 16, 2, 3, 16)), block=block)
+    kernel = f.compile(*given, target="emulator", options=options)
+    assert multiplies(kernel) is (block[1] == 8)
+    agree(f, given, kernel)
+    planes, arrays_of_planes = convolution("float16"), arrays("float16", (2, 16, 10, 13), (32, 16, 2, 3))
+    options = tc.GpuOptions(tc.ScheduleOptions(tile=(1, 32, 4, 8, 16, 2, 3)), block=block)
+    kernel = planes.compile(*arrays_of_planes, target="emulator", options=options)
+    assert multiplies(kernel)
+    agree(planes, arrays_of_planes, kernel)
 
 
 FURTHER = {
