@@ -24,7 +24,7 @@ def kept_steps() -> StepTables | None:
     if kept["made_for"] != made_for(GRAMMAR.read_bytes()):
         return None
     reductions = [
-        Reduction(count, origin, places and tuple((place, several) for place, several in places), method, single)
+        Reduction(count, origin, None if places is None else tuple(map(tuple, places)), method, single)
         for count, origin, places, method, single in kept["reductions"]
     ]
     return StepTables(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -108,6 +109,7 @@ def _rules(states: Any) -> set[Rule]:
 def _pattern(lexer: Any) -> str:
     """Of all terminals of a lexer."""
     (pattern,) = lexer.scanner._mres
+    assert pattern.flags == re.UNICODE, "flags belong into the patterns of terminals, as the tables have no others"
     return str(pattern.pattern)
 
 

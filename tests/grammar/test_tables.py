@@ -12,6 +12,7 @@ import pytest
 from lark import Lark
 from lark.exceptions import UnexpectedInput
 
+from tc.base.errors import ParseError
 from tc.grammar import by_lark, step_tables, tables
 from tc.grammar import parser as parsing
 from tc.grammar.step_tables import GRAMMAR, kept_steps, made_for
@@ -34,7 +35,8 @@ def test_the_steps_are_those_of_the_grammar(request: pytest.FixtureRequest) -> N
     assert kept is not None, "the grammar has changed: run pytest --update-golden"
     # Other versions of Lark may write other patterns.
     assert (kept.rows, kept.reductions, kept.start, kept.end) == (found.rows, found.reductions, found.start, found.end)
-    assert kept.ignored == found.ignored
+    assert (kept.ignored, kept.lexers) == (found.ignored, found.lexers)
+    assert len(kept.patterns) == len(found.patterns)
 
 
 def test_both_parsers_take_the_same() -> None:
@@ -99,6 +101,10 @@ def test_tables_of_another_grammar_are_not_used(tmp_path: Path, monkeypatch: pyt
     assert kept_steps() is None
     text = "def f(float(N) A) -> (B) { B(n) = A(n) }"
     assert parsing.parse(text) == by_lark.parsed_by_lark(text, parsing.MAXIMUM_STACK)
+    with pytest.raises(ParseError, match="expected an expression"):
+        parsing.parse(text.replace("= A(n)", "= * A(n)"))
+    with pytest.raises(ParseError, match="more than 200 levels"):
+        parsing.parse(text.replace("A(n) }", f"{'(' * 2000}A(n){')' * 2000} }}"))
 
 
 def test_valid_texts_are_parsed_without_lark() -> None:

@@ -60,13 +60,16 @@ CASES = {
     ),
     "dilation": graph_of(windows((3, 1, 2, 2, 2), (2, 2, 3, 1, 2)), (1, 2, 7, 9), (3, 2, 3, 2)),
     "groups": graph_of(windows((3, 1, 1, 1, 1)), (2, 4, 7), (6, 2, 3), 2),
-    "channels": graph_of(windows((3, 1, 1, 1, 1)), (2, 4, 7), (4, 1, 3), 4),
+    "cropped ahead": graph_of(windows((3, 1, 1, -1, 2)), (1, 2, 7), (3, 2, 3)),
+    "cropped behind": graph_of(windows((3, 1, 1, 2, -1)), (1, 2, 7), (3, 2, 3)),
+    "beyond": graph_of((explicit_window("L", 3, 2, 1, 1, 0, up=True),), (1, 2, 7), (3, 2, 3)),
     "three axes": graph_of(
         windows((2, 1, 1, 1, 0), (3, 1, 1, 1, 1), (2, 2, 1, 1, 1)), (1, 2, 3, 4, 5), (2, 2, 2, 3, 2)
     ),
     "no rows": graph_of(windows((3, 1, 1, 4, 4)), (1, 2, 3), (2, 2, 3)),
     "adjoint": graph_of(windows((3, 1, 1, 1, 1), (2, 1, 1, 0, 0)), (2, 3, 5, 6), (3, 4, 3, 2), adjoint=(5, 7)),
     "adjoint with dilation": graph_of(windows((3, 1, 2, 1, 2)), (1, 2, 6), (2, 3, 3), adjoint=(7,)),
+    "adjoint cropped": graph_of(windows((3, 1, 1, 3, 3)), (1, 2, 6), (2, 3, 3), adjoint=(2,)),
     "adjoint with groups": graph_of(windows((3, 1, 1, 2, 2)), (1, 4, 6), (4, 3, 3), 2, adjoint=(4,)),
 }
 
@@ -86,6 +89,8 @@ def test_what_has_no_borders_or_leaves_places_out_stays() -> None:
     for graph in (
         graph_of(windows((3, 2, 1, 0, 0)), (1, 2, 8), (3, 2, 3)),
         graph_of(windows((3, 2, 1, 1, 1)), (1, 2, 5), (2, 3, 3), adjoint=(9,)),
+        graph_of(windows((3, 1, 1, 1, 1)), (2, 4, 7), (4, 1, 3), 4),  # single channels
+        graph_of((Window(3, 2, 1, "L / 4", 1, False, "L / 2"),), (1, 2, 8), (3, 2, 3)),
     ):
         assert rewritten(graph, RULES) == (graph, ())
 

@@ -56,7 +56,7 @@ def restore(arrays: dict[str, np.ndarray], held: dict[str, np.ndarray]) -> dict[
     found = stored(arrays, held)
     assert found is not None
     values = {name: Value(name, ScalarType(array.dtype.name), array.shape) for name, array in arrays.items()}
-    return restored(found.places, values, found.small, found.large, lambda: held)
+    return restored(found.places, values, found.small, found.large, held)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "bool", "float16", "bfloat16", "uint64"])
@@ -109,7 +109,7 @@ def test_weights_are_found_in_the_model() -> None:
         np.testing.assert_array_equal(array, arrays[name])
     values = {"a": Value("a", ScalarType.FLOAT32, (90, 80))}
     with pytest.raises(ValueError, match="the model has w with the type float64, not float32"):
-        restored({"a": found.places["a"]}, values, b"", (), lambda: {"w": weights.astype(np.float64)})
+        restored({"a": found.places["a"]}, values, b"", (), {"w": weights.astype(np.float64)})
 
 
 def test_equal_constants_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -421,6 +421,17 @@ def test_what_a_thread_makes_beside_and_what_it_raises() -> None:
         raise KeyError("gone")
 
     beside = Beside(fail)
+    beside.wait()
     for _ in range(2):
         with pytest.raises(KeyError, match="gone"):
             beside.value()
+
+
+def test_where_there_can_be_no_thread_its_caller_makes_the_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    beside = Beside(lambda: threading.current_thread() is threading.main_thread())
+    beside.wait()
+    assert beside.value()

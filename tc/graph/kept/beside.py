@@ -10,7 +10,7 @@ Value = TypeVar("Value")
 
 
 class Beside(Generic[Value]):
-    """Calls ``make`` in a thread of its own, from now on.
+    """Calls ``make`` in a thread of its own, from now on, or when the value is asked for if there can be none.
 
     The pool of ``concurrent.futures`` does more, and takes 10 ms to import, which each start of a program would pay.
     """
@@ -19,12 +19,22 @@ class Beside(Generic[Value]):
         self._make: Final = make
         self._made: list[Value] = []
         self._failed: BaseException | None = None
-        self._thread: Final = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
+        self._thread: threading.Thread | None = threading.Thread(target=self._run, daemon=True)
+        try:
+            self._thread.start()
+        except RuntimeError:  # there are as many threads as there may be
+            self._thread = None
+
+    def wait(self) -> None:
+        """Until the thread has ended."""
+        if self._thread is not None:
+            self._thread.join()
 
     def value(self) -> Value:
         """What was made, once it is; raises what ``make`` has raised."""
-        self._thread.join()
+        self.wait()
+        if not self._made and self._failed is None:
+            self._run()
         if self._failed is not None:
             raise self._failed
         return self._made[0]

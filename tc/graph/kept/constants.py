@@ -7,7 +7,7 @@ stored with the plan, large ones by themselves, so that plans for other shapes s
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -71,18 +71,22 @@ def stored(constants: Mapping[str, np.ndarray], held: Mapping[str, np.ndarray]) 
     return StoredConstants(places, bytes(small), tuple(large))
 
 
+def are_held(places: Mapping[str, Stored]) -> bool:
+    """Whether some constants are those that the model holds."""
+    return any(place.name is not None for place in places.values())
+
+
 def restored(
     places: Mapping[str, Stored],
     values: Mapping[str, Value],
     small: bytes,
     large: Sequence[bytes],
-    held: Callable[[], Mapping[str, np.ndarray]],
+    held: Mapping[str, np.ndarray],
 ) -> dict[str, np.ndarray]:
-    """The constants by name; equal ones are one array.  ``held``: what the model holds, read where it is needed.
+    """The constants by name; equal ones are one array.  ``held``: what the model holds, where ``are_held`` says so.
 
     ValueError or LookupError for places that there are not.
     """
-    model = held() if any(place.name is not None for place in places.values()) else {}
     found: dict[object, np.ndarray] = {}
     made = {}
     for name, place in places.items():
@@ -93,7 +97,7 @@ def restored(
             count = math.prod(place.shape) * dtype.itemsize
             key = (small[place.offset : place.offset + count], place.shape, shape, value.type)
         if key not in found:
-            found[key] = _restored(place, shape, dtype, small, large, model)
+            found[key] = _restored(place, shape, dtype, small, large, held)
         made[name] = found[key]
     return made
 

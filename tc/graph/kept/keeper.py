@@ -97,12 +97,16 @@ class Keeper:
         large = self._cache.constants(record)
         if large is None:
             return None
+        held = steps.held(self._contents.arrays)
         # Constants are mostly copies of many bytes, and kernels mostly Python.
-        restored = Beside(lambda: steps.plan(large, self._contents.arrays))
-        executables = self._kernels.found_together(steps.kernels(target))
-        plan, numbers = restored.value()
+        restored = Beside(lambda: steps.plan(large, held))
+        try:
+            executables = self._kernels.found_together(steps.kernels(target))
+        finally:
+            restored.wait()
         if executables is None:
             return None
+        plan, numbers = restored.value()
         signatures = steps.signatures
         require_sound(plan, {results: signatures[number] for results, number in numbers.items()})
         kernels = [Kernel(executable) for executable in executables]

@@ -12,7 +12,7 @@ from tc.base.interface import Interface
 from tc.base.json_records import from_json, to_json
 from tc.graph.ir.nodes import Call
 from tc.graph.ir.sizes import shape_text
-from tc.graph.kept.constants import Stored, restored, stored
+from tc.graph.kept.constants import Stored, are_held, restored, stored
 from tc.graph.kept.steps import Numbers, StoredPlan, restored_plan, restored_values, stored_plan
 from tc.graph.run.kernels import wanted_of
 from tc.language.program.specialization import Signature
@@ -105,7 +105,11 @@ class Steps:
         """The kernels that are needed, in the order of their numbers."""
         return [Wanted(_definition(one), one.signature, target, None) for one in self._steps.kernels]
 
-    def plan(self, large: Sequence[bytes], held: Arrays) -> tuple[MemoryPlan, Numbers]:
+    def held(self, arrays: Arrays) -> Mapping[str, np.ndarray]:
+        """What the model holds, which is read where the plan needs it."""
+        return arrays() if are_held(self._steps.constants) else {}
+
+    def plan(self, large: Sequence[bytes], held: Mapping[str, np.ndarray]) -> tuple[MemoryPlan, Numbers]:
         """The plan, and the numbers of its kernels.
 
         ``large``: the contents of its large constants.  ``held``: what the model holds.

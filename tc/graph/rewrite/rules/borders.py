@@ -1,4 +1,4 @@
-"""Convolutions over borders become those of images with zeros around them, where a copy costs less than conditions."""
+"""Convolutions over borders become those of images with zeros around them, without conditions on where they read."""
 
 from __future__ import annotations
 
@@ -17,11 +17,16 @@ from tc.graph.rewrite.rule import Rule, Where
 
 
 def _has_borders(match: Match) -> bool:
-    """Whether the root is a convolution, or the adjoint of one, with conditions on where it reads the image."""
+    """Whether the root is a convolution, or the adjoint of one, with conditions on where it reads the image.
+
+    Those of single channels read and write little less than a copy of the image would.
+    """
     root = match.root
     if not (isinstance(root, Call) and isinstance(root.operator, Convolved)) or root.operator.phases is not None:
         return False
-    at = root.operator.at
+    at, alone = root.operator.at, root.operator.channels.weights == "c"
+    if alone:
+        return False
     return any(f"{position} in " in clause for position in at.positions for clause in at.clauses)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from enum import Enum
 from functools import partial
@@ -254,7 +254,8 @@ def _of_product(statement: Statement, specialization: Specialization, machine: G
     """Blocks for each tile of a product that has few large tiles, and many steps; 1 for others.
 
     If possible, each has a whole number of iterations of a loop, and of the steps for which operands are in shared
-    memory at a time.
+    memory at a time.  Parts of several loops that lie end to end have whole iterations of the outer ones: else operands
+    lie in no box.
     """
     if statement.reduction is None or _stays_whole(statement) or not _is_product(statement):
         return 1
@@ -273,17 +274,12 @@ def _of_product(statement: Statement, specialization: Specialization, machine: G
     for length, inner in zip(lengths, own, strict=True):
         near = [n for n in range(wanted // 2 + 1, 2 * wanted) if n <= length]
         whole = [n for n in near if length % n == 0 and (length < steps or steps // n % ENOUGH_STEPS == 0)]
-        if _has_taps(own) and length > inner:
-            # Parts of several loops as one must have whole iterations of the outer ones: else operands lie in no box.
+        if length > inner:
             whole = [n for n in whole if length // inner % n == 0]
         if whole:
             return min(whole, key=lambda n: (abs(n - wanted), -n))
-    return 1 if _has_taps(own) and lengths != own else min(wanted, *lengths)
-
-
-def _has_taps(lengths: Sequence[int]) -> bool:
-    """Whether a product is added up over several loops, as a convolution is."""
-    return sum(length > 1 for length in lengths) > 1
+    outer = [length // inner for length, inner in zip(lengths, own, strict=True) if length > inner]
+    return min(wanted, *lengths) if not outer else max(n for n in range(1, wanted + 1) if outer[0] % n == 0)
 
 
 def _tiles(statement: Statement, specialization: Specialization) -> int | None:

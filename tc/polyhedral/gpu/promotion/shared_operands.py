@@ -174,17 +174,20 @@ def _room(operand: Operand, box: Box, lanes: Items[Member]) -> tuple[int, ...]:
 
 
 def _beyond(operand: Operand, lanes: Member) -> list[int]:
-    """How much further the eighth point is than the last one, along every dimension of an operand."""
+    """How much further the eighth point is than the last one, along every dimension of an operand.
+
+    Lines are short where subscripts grow with their points (``Summed.ahead``).
+    """
     statement, dimensions = operand.statement, range(operand.relation.dim(isl.dim_type.out))
     points = iterator_of(lanes.function, statement.body)
-    if points is None:
+    place = None if points is None else statement.body.iterators.index(points)
+    missing = 0 if place is None else EIGHT - sides_of(statement.domain)[place]
+    if place is None or missing <= 0:
         return [0 for _ in dimensions]
-    place = statement.body.iterators.index(points)
-    missing = max(0, EIGHT - sides_of(statement.domain)[place])
     functions = operand.relation.as_pw_multi_aff()
     every = (pieces_of(functions.get_at(n)) for n in dimensions)
     factors = ([part.get_coefficient_val(isl.dim_type.in_, place).to_python() for _, part in own] for own in every)
-    return [missing * math.ceil(max(0, *own)) for own in factors]
+    return [missing * max(0, *own) for own in factors]
 
 
 def _whole(extent: int) -> int:

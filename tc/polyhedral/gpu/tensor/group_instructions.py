@@ -1,6 +1,6 @@
 """Nests of products become matrix instructions of groups of four warps (PTX ISA: ``wgmma``).
 
-The lane of a thread is ``x + 4 * y + 32 * (z % 4)``, as ``tc.polyhedral.gpu.tensor.warp_tiles`` deals points out.
+The lane of a thread is ``x + 4 * y + 32 * (z % 4)``, as ``tc.polyhedral.gpu.tensor.tile_shapes`` deals points out.
 Both factors lie in swizzled shared memory, where their steps lie along rows, or count them, and instructions read them
 by themselves.  ``tc.polyhedral.proof.tensor.verify_groups`` proves that
 what they read there is what they multiply.

@@ -1,6 +1,6 @@
 """Nests of products become matrix instructions, where whole warps run all of a block of them.
 
-The lane of a thread is ``x + 4 * (y % 8)``, as ``tc.polyhedral.gpu.tensor.warp_tiles`` deals points out.  A lane holds
+The lane of a thread is ``x + 4 * (y % 8)``, as ``tc.polyhedral.gpu.tensor.tile_shapes`` deals points out.  A lane holds
 elements of the left factor in its own row, ``y % 8`` of eight, at steps that ``x`` says; and of the right one in the
 column that its row says.  ``tc.polyhedral.proof.tensor.verify_matrices`` proves that these are what the instruction
 multiplies.

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from typing import Final
 
 from tc.base.frozen import frozen
-from tc.polyhedral.gpu.tensor.products import MatrixProduct
 from tc.polyhedral.gpu.tensor.tile_shapes import EIGHT
 
 # The points of a line that a tile has otherwise, as tiles of several lines are compared with it.
@@ -20,33 +19,24 @@ class Lines:
     rows: str | None = None
     columns: str | None = None
 
-    @staticmethod
-    def of(product: MatrixProduct) -> Lines:
-        """Those with which fewer points are beyond the result."""
-
-        def better(own: str, lines: str | None) -> str | None:
-            if lines is None:
-                return None
-            points, count, eights = product.extent(own), product.extent(lines), _LINE // EIGHT
-            several = -(-points // EIGHT) * EIGHT * (-(-count // eights) * eights)
-            return lines if several < -(-points // _LINE) * _LINE * count else None
-
-        return Lines(better(product.rows, product.row_lines), better(product.columns, product.lines))
-
     def among(self, names: Set[str]) -> Lines:
         """Those whose iterators are these."""
         return Lines(*(name if name in names else None for name in (self.rows, self.columns)))
 
-    def asked(self, product: MatrixProduct, sizes: Mapping[str, int]) -> Lines:
-        """Those where sizes of tiles ask for eights."""
-        sides = (product.rows, self.rows), (product.columns, self.columns)
-        return Lines(*(lines if sizes[own] == EIGHT else None for own, lines in sides))
 
-    def extents(self, product: MatrixProduct) -> tuple[int, int]:
-        """How many rows and columns there are, with those beyond the ends of lines."""
-        sides = (product.rows, self.rows), (product.columns, self.columns)
-        rows, columns = (
-            product.extent(own) if lines is None else -(-product.extent(own) // EIGHT) * EIGHT * product.extent(lines)
-            for own, lines in sides
-        )
-        return rows, columns
+def lines_beside(points: str, names: Sequence[str], extents: Mapping[str, int]) -> str | None:
+    """The iterator of lines of such points, the last one of several values among the others that a factor has.
+
+    None if tiles with eight points of several lines have no fewer points beyond the result than those of one line.
+    """
+    lines = next((name for name in reversed(names) if name != points and extents[name] > 1), None)
+    if lines is None:
+        return None
+    eights = _LINE // EIGHT
+    several = with_whole_eights(extents[points]) * (-(-extents[lines] // eights) * eights)
+    return lines if several < -(-extents[points] // _LINE) * _LINE * extents[lines] else None
+
+
+def with_whole_eights(points: int) -> int:
+    """The points of a line with those beyond its end."""
+    return -(-points // EIGHT) * EIGHT

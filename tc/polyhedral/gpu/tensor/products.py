@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Set
 from typing import Final
 
 import islpy as isl
@@ -15,7 +15,9 @@ from tc.language.program.terms import matrix_factors
 from tc.polyhedral.analysis.extents import sides_of, volume
 from tc.polyhedral.analysis.reads import data_ranges, has_affine_subscripts
 from tc.polyhedral.analysis.strides import stride
+from tc.polyhedral.gpu.tensor.lines import Lines, lines_beside, with_whole_eights
 from tc.polyhedral.gpu.tensor.taps import Summed, summed
+from tc.polyhedral.gpu.tensor.tile_shapes import EIGHT
 from tc.polyhedral.ir.loops import StatementBody
 from tc.polyhedral.ir.scop import Scop, ScopStatement, layouts_of
 from tc.polyhedral.ir.tree import statement_names
@@ -43,9 +45,8 @@ class MatrixProduct:
     """A statement whose instances are those of a product of matrices.
 
     ``factors``: the left and the right one, or the other way round.  ``rows``, ``columns``: the iterators that count
-    the rows of the left factor and the columns of the right one.  ``lines``: another iterator of the right factor and
-    of the result, as of the rows of an image, whose columns are short; None where there is none.  ``row_lines``: the
-    same of the left factor of a convolution.
+    the rows of the left factor and the columns of the right one.  ``lines``: what counts the lines of an image where
+    rows or columns are its points, and lines are short.
     """
 
     statement: ScopStatement
@@ -54,12 +55,20 @@ class MatrixProduct:
     columns: str
     summed: Summed
     shape: MatrixShape
-    lines: str | None = None
-    row_lines: str | None = None
+    lines: Lines = Lines()
 
     def extent(self, iterator: str) -> int:
         """How many values the iterator has at most."""
         return _extents(self.statement)[iterator]
+
+    def extents(self, lines: Lines) -> tuple[int, int]:
+        """How many rows and columns there are, with those beyond the ends of lines."""
+        sides = (self.rows, lines.rows), (self.columns, lines.columns)
+        rows, columns = (
+            self.extent(points) if own is None else with_whole_eights(self.extent(points)) * self.extent(own)
+            for points, own in sides
+        )
+        return rows, columns
 
     @property
     def steps(self) -> str:
@@ -109,47 +118,38 @@ def matrix_product(scop: Scop, shapes: tuple[MatrixShape, ...], domain: isl.Unio
     kept = iterators_in(body.subscripts)
     sums = summed(statement, scop)
     along = [name for name in kept if stride(body.subscripts, layouts[body.target], name) == 1]
-
-    if sums is None:
+    if sums is None or extents[sums.steps] < shape.k:
         return None
 
-    def enough(names: Sequence[str]) -> list[str]:
-        # An eight of a short line may reach beyond its end, where there are several.
-        several = sum(extents[name] > 1 for name in names) > 1
-        short = () if not several else names if sums.taps else along
-        return [name for name in names if extents[name] >= (shape.n // 2 + 1 if name in short else shape.n)]
+    def side(own: Set[str]) -> tuple[str | None, str | None]:
+        """What counts the rows or columns of a factor, and the lines of an image of which these are eights."""
+        names = [name for name in body.iterators if name in own & kept]
+        # Neighbours in memory first; or those of an image, for they share what taps read.
+        near = [name for name in names if name in along] or (names if sums.taps else [])
+        # An eight of a short line reaches beyond its end.
+        near = [name for name in near if extents[name] >= shape.n or _may_be_short(name, extents, sums)]
+        lines = lines_beside(near[-1], names, extents) if near else None
+        if lines is not None:
+            return near[-1], lines
+        enough = [name for name in names if extents[name] >= shape.n]
+        return max(enough, key=lambda name: (name in along, extents[name]), default=None), None
 
-    def longest(names: Sequence[str]) -> str | None:
-        return max(enough(names), key=lambda name: (name in along, extents[name]), default=None)
-
-    sides = (first - second, second - first)
-    of_first, of_second = (longest([n for n in body.iterators if n in side & kept]) for side in sides)
-    if extents[sums.steps] < shape.k or of_first is None or of_second is None:
-        return None
+    of_first, of_second = side(first - second), side(second - first)
     # Columns lie side by side in what is written: a lane has two of them.
-    rows, columns = (of_second, of_first) if of_first in along else (of_first, of_second)
-    of_rows, of_columns = ([n for n in body.iterators if n in side & kept] for side in _in_order(sides, columns))
-    row_lines = None
-    if sums.taps:
-        # Neighbours of an image share what taps read.
-        near = enough(of_rows)[-1]
-        row_lines = _next_to(near, of_rows, extents)
-        rows = rows if row_lines is None else near
-    if extents[rows] < shape.m and row_lines is None:
+    of_rows, of_columns = (of_second, of_first) if of_first[0] in along else (of_first, of_second)
+    (rows, row_lines), (columns, lines) = of_rows, of_columns
+    if rows is None or columns is None or (extents[rows] < shape.m and row_lines is None):
         return None
-    lines = _next_to(columns, of_columns, extents)
-    return MatrixProduct(statement, factors, rows, columns, sums, shape, lines, row_lines)
+    # A tile has eights of lines along one side.
+    found = Lines(columns=lines) if row_lines is None else Lines(rows=row_lines)
+    if row_lines is not None and extents[columns] < shape.n:
+        return None
+    return MatrixProduct(statement, factors, rows, columns, sums, shape, found)
 
 
-def _in_order(sides: tuple[Set[str], Set[str]], columns: str) -> tuple[Set[str], Set[str]]:
-    """That of the rows, then that of the columns."""
-    first, second = sides
-    return (first, second) if columns in second else (second, first)
-
-
-def _next_to(own: str, names: Sequence[str], extents: Mapping[str, int]) -> str | None:
-    """The last one of the other names that has several values; None if there is none."""
-    return next((name for name in reversed(names) if name != own and extents[name] > 1), None)
+def _may_be_short(points: str, extents: Mapping[str, int], sums: Summed) -> bool:
+    """Whether lines of these points may have fewer than eight, but more than half: those beyond are read, too."""
+    return extents[points] > EIGHT // 2 and points in sums.ahead
 
 
 def _extents(statement: ScopStatement) -> dict[str, int]:

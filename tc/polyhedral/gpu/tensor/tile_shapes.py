@@ -23,8 +23,9 @@ from tc.polyhedral.transform.tile import Cut
 # Lanes along x, each with two neighbouring columns, and along y, each with a row.
 QUADS: Final = 4
 PAIR: Final = 2
-EIGHT: Final = PAIR * QUADS
 GROUP: Final = 8
+# As many columns, and as many rows, do lanes have side by side.
+EIGHT: Final = 8
 # Instructions, one after the other, for whose steps operands lie in shared memory at a time.
 STEPS: Final = 2
 # Warps of a group, and rows of each: one instruction has a block of each group.

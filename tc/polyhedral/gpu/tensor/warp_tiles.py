@@ -42,8 +42,7 @@ from tc.targets.machine import GpuMachine
 # Where groups may run them: a row of an operand is what a swizzle is of.
 _GROUP_STEPS: Final = 4
 # Where operands of all taps of a convolution have no room: points of a tile from which on it is worth it to bring them
-# anew for each.  Kernels
-# without matrix instructions use what they bring for all taps.
+# anew for each.  Kernels without matrix instructions use what they bring for all taps.
 _TAPS_POINTS: Final = 2048
 
 
@@ -109,23 +108,22 @@ def _tile(
     parallel = {name for name, place in members.items() if band.members[place].coincident}
     if not {product.rows, product.columns} <= parallel:
         return None
-    lines = Lines.of(product).among(parallel)
-    if sizes is not None:
-        lines = lines.asked(product, sizes)
-    extents = lines.extents(product)
-
+    lines = product.lines.among(parallel)
+    if sizes is not None and not _asks_for_eights(product, lines, sizes):
+        lines = Lines()
+    extents = product.extents(lines)
     # An instruction has two eights of rows, both of which are read.
-    most_rows = extents[0] if lines.rows is None else EIGHT * product.extent(lines.rows)
-    most = most_rows, extents[1]
+    most = extents if lines.rows is None else (EIGHT * product.extent(lines.rows), extents[1])
 
     def fitting(tiles: Iterable[WarpTile], most: tuple[int, int]) -> list[WarpTile]:
         whole = (tile for tile in tiles if tile.rows and tile.columns and tile.fits(product.shape.m, product.shape.n))
         return [tile for tile in whole if tile.rows <= most[0] and tile.columns <= most[1]]
 
-    others = math.prod(map(product.extent, parallel - {product.rows, product.columns, lines.rows, lines.columns}))
-
     def blocks(tile: WarpTile) -> int:
-        return others * -(-extents[0] // tile.rows) * -(-extents[1] // tile.columns)
+        own = Lines() if tile.grouped else lines
+        rows, columns = product.extents(own)
+        others = parallel - {product.rows, product.columns, own.rows, own.columns}
+        return math.prod(map(product.extent, others)) * -(-rows // tile.rows) * -(-columns // tile.columns)
 
     def enough(tiles: list[WarpTile]) -> WarpTile | None:
         return next((tile for tile in tiles if blocks(tile) >= machine.enough_blocks), None)
@@ -133,7 +131,7 @@ def _tile(
     if asked.block is not None and not _are_lanes(asked.block):
         return None
     groups = _groups(product, asked, sizes) if _is_for_groups(product, layouts) else []
-    by_groups = fitting(groups, Lines().extents(product))
+    by_groups = fitting(groups, product.extents(Lines()))
     large, small = (fitting(own, most) for own in _candidates(product, asked, sizes, lines))
     free = sizes is None and asked.block is None and not product.taps and lines == Lines()
     wide = free and asked.shared >= WIDE_BYTES and product.shape.elements == PAIR
@@ -142,6 +140,11 @@ def _tile(
     # Of few tiles, those of single warps are smaller, and more.
     chosen = enough(by_groups) or (by_groups[0] if by_groups and sizes is not None else None)
     return chosen or enough(large) or next(iter(large[-1:] or small[:1]), None)
+
+
+def _asks_for_eights(product: MatrixProduct, lines: Lines, sizes: Mapping[str, int]) -> bool:
+    """Whether sizes of tiles that were asked for are those of eights of lines."""
+    return sizes[product.rows if lines.rows is not None else product.columns] == EIGHT
 
 
 def _are_lanes(block: Sequence[int]) -> bool:
@@ -217,11 +220,12 @@ def _of_tile(
     for place, member in enumerate(band.members):
         if member.coincident and extent_of(member.function, domain) > 0:
             changed[place] = replace(cuts[place], size=1, within=0, threads=0)
-    sides = (product.rows, product.row_lines, tile.of_rows()), (product.columns, product.lines, tile.of_columns())
-    for name, lines, (own, of_lines) in sides:
-        changed[members[name]] = own
-        if lines is not None and of_lines is not None:
-            changed[members[lines]] = of_lines
+    lines = product.lines
+    sides = (product.rows, lines.rows, tile.of_rows()), (product.columns, lines.columns, tile.of_columns())
+    for points, beside, (own, of_lines) in sides:
+        changed[members[points]] = own
+        if beside is not None and of_lines is not None:
+            changed[members[beside]] = of_lines
     return tuple(changed)
 
 

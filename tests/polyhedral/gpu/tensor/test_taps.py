@@ -66,7 +66,8 @@ def test_convolutions_agree_with_the_oracle(
         ((1, 9, 15, 40), (16, 3, 2, 40), 1),  # fewer lines than a tile has
         ((1, 21, 25, 32), (32, 3, 3, 32), 2),
         ((1, 6, 70, 16), (16, 3, 3, 16), 1),  # whole lines
-        ((20, 5, 8, 16), (16, 2, 2, 16), 1),  # rows are images
+        ((20, 5, 8, 16), (16, 2, 2, 16), 1),  # lines of seven points, of which there are four
+        ((32, 4, 11, 16), (16, 3, 3, 16), 1),  # rows are images, for there are two lines
         ((1, 34, 34, 64), (64, 3, 3, 64), 1),
         ((2, 9, 9, 32), (24, 3, 3, 32), 1),  # lines of seven points
     ],
@@ -86,12 +87,14 @@ def test_images_with_channels_last_have_rows_in_several_lines(
 
 
 @pytest.mark.parametrize("shapes", [((1, 16, 16, 256), (256, 3, 3, 256)), ((1, 9, 9, 512), (512, 3, 3, 512))])
-def test_sums_of_one_image_are_not_parted_inside_a_loop(shapes: tuple[tuple[int, ...], ...]) -> None:
+def test_sums_of_one_image_are_split_between_loops(shapes: tuple[tuple[int, ...], ...]) -> None:
     """Where a part of the sums began within the channels of a tap, operands would lie in no box."""
     text = """def f(bfloat16(N,H,W,C) I, bfloat16(F,KH,KW,C) K) -> (O) {
         O(n,h,v,f) +=! I(n,h+i,v+j,c) * K(f,i,j,c) }"""
     made = translated(tc.define(text).single(), *shapes, target="cuda:sm_90")
     assert "mma.sync" in made.source.text
+    (parts,) = (own.taken for own in made.decisions if own.option == "split_k_blocks")
+    assert parts == 3
 
 
 @pytest.mark.parametrize("block", [(4, 8, 4), (4, 8, 2), (4, 16, 2)])
@@ -139,6 +142,70 @@ FURTHER = {
 }
 
 
+KINDS: dict[str, npt.DTypeLike] = {**TYPES, "int32": np.int32, "float": np.float32}
+# Ranges that begin elsewhere, subscripts that decrease, elements that data choose.
+UNUSUAL = {
+    "late taps": (
+        "float16(N,C,H,W) I, float16(F,C,KH,KW) K",
+        "O(n,f,h,v) +=! I(n,c,h+i,v+j) * K(f,c,i,j) where i in 2:4",
+        ((1, 16, 10, 12), (16, 16, 4, 3)),
+    ),
+    "late lines": (
+        "float16(N,C,H,W) I, float16(F,C,KH,KW) K, float(N,F,H,W) Z",
+        "O(n,f,h,v) = Z(n,f,h,v)  O(n,f,h,v) += I(n,c,h+i,v+j) * K(f,c,i,j) where h in 2:8, v in 0:10",
+        ((1, 16, 12, 12), (16, 16, 3, 3), (1, 16, 12, 12)),
+    ),
+    "backwards": (
+        "float16(N,C,H,W) I, float16(F,C,KH,KW) K",
+        "O(n,f,h,v) +=! I(n,c,h+i,11-v-j) * K(f,c,i,j) where h in 0:8, v in 0:7",
+        ((1, 16, 10, 12), (16, 16, 3, 3)),
+    ),
+    "backwards in long lines": (
+        "float16(N,C,H,W) I, float16(F,C,KH,KW) K",
+        "O(n,f,h,v) +=! I(n,c,h+i,11-v-j) * K(f,c,i,j) where h in 0:8, v in 0:10",
+        ((1, 16, 10, 12), (16, 16, 3, 3)),
+    ),
+    "halves of subscripts": (
+        "float16(N,C,H,W) I, float16(F,C,KH,KW) K",
+        "O(n,f,h,v) +=! I(n,c,h+i,(v+2-j)/2) * K(f,c,i,j) where h in 0:8, v in 0:7, (v+2-j) % 2 == 0",
+        ((1, 16, 10, 12), (16, 16, 3, 3)),
+    ),
+    "scatter": (
+        "float16(N,C) A, float16(C,M) B, int32(N) I, float(P,M) Z",
+        "O(p,m) = Z(p,m)  O(I(n),m) += float(A(n,c) * B(c,m))",
+        ((32, 32), (32, 32), (32,), (40, 32)),
+    ),
+    "gather": (
+        "float16(N,C) A, float16(P,M) B, int32(C) I",
+        "O(n,m) +=! A(n,c) * B(I(c),m)",
+        ((32, 32), (40, 32), (32,)),
+    ),
+    "two loops": (
+        "float16(N,A,B) X, float16(A,B,M) Y",
+        "O(n,m) +=! X(n,a,b) * Y(a,b,m)",
+        ((32, 3, 24), (3, 24, 16)),
+    ),
+    "steps of a scan": (
+        "float16(C,W) I, float16(T,F,C,K) K, float(T,F,V) Z",
+        "O(t,f,v) = Z(t,f,v)  for t in 1:T { O(t,f,v) += I(c,v+k) * K(t,f,c,k) }",
+        ((16, 12), (3, 16, 16, 3), (3, 16, 10)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNUSUAL)
+def test_unusual_sums_agree_with_the_oracle(name: str) -> None:
+    arguments, body, shapes = UNUSUAL[name]
+    f = tc.define(f"def f({arguments}) -> (O) {{ {body} }}").single()
+    random = np.random.default_rng(9)
+    types = re.findall(r"(\w+)\(", arguments)
+    given = tuple(
+        np.asarray(random.integers(*((0, 32) if type == "int32" else (-2, 3)), shape)).astype(KINDS[type])
+        for type, shape in zip(types, shapes, strict=True)
+    )
+    agree(f, given, f.compile(*given, target="emulator"))
+
+
 @pytest.mark.parametrize("name", every(2, FURTHER))
 def test_other_convolutions_agree_with_the_oracle(name: str) -> None:
     arguments, body, shapes = FURTHER[name]
@@ -152,6 +219,7 @@ def test_other_convolutions_agree_with_the_oracle(name: str) -> None:
         for type, shape in zip(types, shapes, strict=True)
     )
     kernel = f.compile(*given, target="emulator")
+    assert multiplies(kernel)
     agree(f, given, kernel)
 
 
