@@ -105,13 +105,16 @@ def _every(node: Mma, place: Place, blocks: int, registers: int) -> Iterator[dic
     own = {node.lanes[0], node.lanes[1], BLOCK, REGISTER, ELEMENT}
     used = {name for side in (node.left, node.right) for s in side.subscripts for name in variables(s)} - own
     ranges = (range(_QUADS), range(place.along_y), range(blocks), range(registers), range(node.shape.elements))
-    for around in (0, 1, 2):
+    # At the same iteration of all loops, and at different ones.
+    uniform = [dict.fromkeys(used, around) for around in (0, 1, 2)]
+    mixed = [{name: (first + number) % 2 for number, name in enumerate(sorted(used))} for first in (0, 1)]
+    for around in (*uniform, *mixed):
         for x, y, block, register, element in itertools.product(*ranges):
             part = _QUADS * (register * 2 // registers) + x
             if node.shape.elements * part + element >= place.steps:
                 continue  # it is taken for 0
             held = {node.lanes[0]: x, node.lanes[1]: y, BLOCK: block, REGISTER: register, ELEMENT: element}
-            yield {**dict.fromkeys(used, around), **held}
+            yield {**around, **held}
 
 
 def _held(fragment: Fragment, at: Mapping[str, int]) -> tuple[str, tuple[int, ...]]:

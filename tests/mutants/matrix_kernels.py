@@ -114,6 +114,20 @@ KERNELS = {
         ((2, 33, 50), (2, 50, 41)),
         tc.GpuOptions(),
     ),
+    "planes, eights of lines": MatrixKernel(
+        "O",
+        "float16(N,C,H,W) I, float16(F,C,KH,KW) K",
+        "O(n,f,h,w) +=! I(n,c,h+kh,w+kw) * K(f,c,kh,kw)",
+        ((1, 32, 6, 14), (32, 32, 2, 3)),
+        tc.GpuOptions(split_k_blocks=1),
+    ),
+    "channels last, rows in eights of lines": MatrixKernel(
+        "O",
+        "bfloat16(N,H,W,C) I, bfloat16(F,KH,KW,C) K",
+        "O(n,h,w,f) +=! I(n,h+kh,w+kw,c) * K(f,kh,kw,c)",
+        ((2, 5, 13, 20), (16, 2, 2, 20)),
+        tc.GpuOptions(split_k_blocks=1),
+    ),
     "convolution": MatrixKernel(
         "O",
         "float16(N,H,W,C) I, float16(F,KH,KW,C) W",
