@@ -24,10 +24,8 @@ def _has_borders(match: Match) -> bool:
     root = match.root
     if not (isinstance(root, Call) and isinstance(root.operator, Convolved)) or root.operator.phases is not None:
         return False
-    at, alone = root.operator.at, root.operator.channels.weights == "c"
-    if alone:
-        return False
-    return any(f"{position} in " in clause for position in at.positions for clause in at.clauses)
+    at, several = root.operator.at, root.operator.channels.weights != "c"
+    return several and any(f"{position} in " in clause for position in at.positions for clause in at.clauses)
 
 
 def _with_zeros(builder: Builder, match: Match) -> Value | None:
