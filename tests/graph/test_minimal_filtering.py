@@ -10,7 +10,10 @@ from tc.graph.ir.builder import Builder
 from tc.graph.ir.graph import Graph
 from tc.graph.model import Model
 from tc.graph.operators.neural.convolution import convolution
-from tc.graph.operators.neural.minimal_filtering import Filtering, transforms
+from tc.graph.operators.neural.filter_transforms import transforms
+from tc.graph.operators.neural.filtered_planes import FilteredPlanes
+from tc.graph.operators.neural.filtered_rows import FilteredRows
+from tc.graph.operators.neural.plain_convolution import PlainConvolution
 from tc.graph.operators.neural.windows import Windows, explicit_window, spatial_sizes
 from tc.graph.rewrite.engine import rewritten
 from tc.graph.rewrite.rules import RULES, minimal_filtering
@@ -97,9 +100,57 @@ def test_other_convolutions_stay(shape: tuple[int, ...], filters: int, kernel: t
     assert NAME not in {applied.rule for applied in trace}
 
 
+@pytest.mark.parametrize("form", [FilteredRows, FilteredPlanes])
+@pytest.mark.parametrize("m", [2, 3])
+@pytest.mark.parametrize(
+    ("shape", "filters", "kernel", "pads"),
+    [
+        ((2, 5, 7, 8), 32, (3, 3), (1, 1, 1, 1)),
+        ((1, 3, 9, 5), 48, (2, 3), (0, 2, 1, 0)),
+        ((1, 4, 6, 11), 8, (3, 2), (2, 0, 0, 1)),
+        ((3, 2, 5, 5), 7, (2, 2), (0, 0, 0, 0)),
+    ],
+)
+def test_forms_are_the_convolution(
+    form: type[FilteredRows | FilteredPlanes],
+    shape: tuple[int, int, int, int],
+    filters: int,
+    kernel: tuple[int, int],
+    pads: tuple[int, int, int, int],
+    m: int,
+) -> None:
+    graph = graph_of(shape, filters, kernel, pads, bias=True)
+    weights, bias = (graph.constants[name] for name in graph.nodes[-1].operands[1:])
+    (result,) = (graph.values[name].shape[2:] for name in graph.outputs)
+    height, width = (extent for extent in result if isinstance(extent, int))
+    plain = PlainConvolution(shape, (filters, shape[1], *kernel), pads[:2], (height, width))
+    builder = Builder("filtered")
+    x = builder.input("x", F, shape)
+    found = builder.finish([form(plain, m).build(builder, x, lambda: weights, builder.constant(bias))])
+    drawn = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    results = evaluate(found, {"x": drawn})[found.outputs[0]]
+    wanted = direct(graph, drawn, pads)
+    np.testing.assert_allclose(results, wanted, rtol=0, atol=5e-6 * float(np.abs(wanted).max()))
+
+
+def test_windows_are_transformed_where_that_costs_less() -> None:
+    def best(channels: int, extent: int) -> FilteredRows | FilteredPlanes:
+        plain = PlainConvolution((1, channels, extent, extent), (channels, channels, 3, 3), (1, 1), (extent, extent))
+        return min(
+            (form(plain, m) for form in (FilteredRows, FilteredPlanes) for m in (2, 3)), key=lambda own: own.cost
+        )
+
+    assert (type(best(256, 14)), best(256, 14).m) == (FilteredPlanes, 2)
+    assert (type(best(64, 56)), best(64, 56).m) == (FilteredPlanes, 3)
+    assert isinstance(best(4, 56), FilteredRows)  # as much is moved as is summed
+
+
 def test_groups_have_as_many_rows_as_cost_least() -> None:
     def rows(height: int) -> int:
-        forms = [Filtering((1, 64, height + 2, 56), (64, 64, 3, 3), (0, 0), (height, 54), m) for m in (2, 3, 4)]
+        forms = [
+            FilteredRows(PlainConvolution((1, 64, height + 2, 56), (64, 64, 3, 3), (0, 0), (height, 54)), m)
+            for m in (2, 3, 4)
+        ]
         return min(forms, key=lambda form: form.cost).m
 
     assert [rows(2), rows(3), rows(4), rows(6), rows(56)] == [2, 3, 4, 3, 4]

@@ -1,8 +1,8 @@
-"""Convolutions with a few rows of taps become products of transformed rows, where that takes less time."""
+"""Convolutions with a few taps become products of transformed rows or windows, where that takes less time."""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from typing import Final
 
 from tc.base.types import ScalarType
@@ -10,12 +10,16 @@ from tc.graph.ir.builder import Builder
 from tc.graph.ir.nodes import Call
 from tc.graph.ir.values import Value
 from tc.graph.operators.neural.convolution import Convolved
-from tc.graph.operators.neural.minimal_filtering import Filtering
+from tc.graph.operators.neural.filtered_planes import FilteredPlanes
+from tc.graph.operators.neural.filtered_rows import FilteredRows
+from tc.graph.operators.neural.plain_convolution import PlainConvolution
 from tc.graph.rewrite.pattern import Any, Match
 from tc.graph.rewrite.rule import Rule
 
-# Products of a group of rows: with more, transforms have large coefficients, and round too much.
+# Products of a group of rows, along one axis and along each of two: with more, transforms have large coefficients, and
+# round too much.
 _MOST_PRODUCTS: Final = 6
+_MOST_OF_PLANES: Final = 5
 # The estimate is no better than this.
 _GAIN: Final = 1.1
 
@@ -42,29 +46,41 @@ def _filtered(builder: Builder, match: Match) -> Value | None:
     x, weights = (match.net.value(name) for name in root.operands[:2])
     contents = match.net.contents(weights.name)
     assert contents is not None
-    image = tuple(extent for extent in x.shape if isinstance(extent, int))
-    result = tuple(extent for extent in match.result.shape if isinstance(extent, int))
-    held = tuple(extent for extent in weights.shape if isinstance(extent, int))
-    first, second = root.operator.windows.axes
-    before = (first.before, second.before)
-    if len(image) != 4 or len(result) != 4 or math.prod(image) == 0 or math.prod(result) == 0:
+    plain = _plain(root.operator, x, weights, match.result)
+    if plain is None:
         return None
-    if not all(isinstance(b, int) and b >= 0 for b in before):
-        return None
-    groups = range(2, _MOST_PRODUCTS + 2 - held[2]) if held[2] > 1 else ()
-    forms = [Filtering(image, held, before, result[2:], m) for m in groups]  # type: ignore[arg-type]
-    fitting = [form for form in forms if _covers(form)]
-    best = min(fitting, key=lambda form: form.cost, default=None)
-    if best is None or best.direct_cost < _GAIN * best.cost:
+    best = min(_forms(plain), key=lambda form: form.cost, default=None)
+    if best is None or plain.cost < _GAIN * best.cost:
         return None
     bias = match.net.value(root.operands[2]) if root.operator.bias else None
     return best.build(builder, x, contents, bias)
 
 
-def _covers(form: Filtering) -> bool:
-    """Whether the transform reads the whole image, as windows do that leave nothing of it out."""
-    inside = zip(form.before, form.image[2:], form.padded, strict=True)
-    return all(before + extent <= padded for before, extent, padded in inside)
+def _plain(operator: Convolved, x: Value, weights: Value, result: Value) -> PlainConvolution | None:
+    """The convolution, where all extents are known and above 0, and no border is cut off."""
+    image, held, found = _extents(x), _extents(weights), _extents(result)
+    top, left = (axis.before for axis in operator.windows.axes)
+    if image is None or held is None or found is None or not (isinstance(top, int) and isinstance(left, int)):
+        return None
+    return PlainConvolution(image, held, (top, left), found[2:]) if min(top, left) >= 0 else None
+
+
+def _extents(value: Value) -> tuple[int, int, int, int] | None:
+    known = [extent for extent in value.shape if isinstance(extent, int) and extent > 0]
+    if len(known) != 4:
+        return None
+    first, second, third, fourth = known
+    return first, second, third, fourth
+
+
+def _forms(plain: PlainConvolution) -> Sequence[FilteredRows | FilteredPlanes]:
+    """Those whose transforms read the whole image."""
+    down, along = plain.weights[2:]
+    rows = range(2, _MOST_PRODUCTS + 2 - down) if down > 1 else ()
+    planes = range(2, _MOST_OF_PLANES + 2 - max(down, along)) if min(down, along) > 1 else ()
+    forms: list[FilteredRows | FilteredPlanes] = [FilteredRows(plain, m) for m in rows]
+    forms += [FilteredPlanes(plain, m) for m in planes]
+    return [form for form in forms if plain.is_within(form.padded)]
 
 
 RULES: Final[tuple[Rule, ...]] = (
@@ -73,7 +89,7 @@ RULES: Final[tuple[Rule, ...]] = (
         Any("root"),
         _filtered,
         _is_convolution,
-        "conv(x, w) -> a convolution of transformed rows with fewer products (Winograd's F(m, 3)), where it is quicker",
+        "conv(x, w) -> sums of fewer products, of transformed rows or windows (Winograd's F(m, r)) where it is quicker",
         late=True,
     ),
 )
