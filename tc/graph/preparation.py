@@ -177,8 +177,8 @@ def simplified(graph: Graph, settings: Settings, *, late: bool = False) -> tuple
     """The graph after rewriting, and what was rewritten.  ``late``: also by the rules that come last."""
     every = RULES if settings.rules is None else settings.rules
     kept = [rule for rule in every if late or not rule.late]
-    if not _is_for_gpus(settings):
-        kept = [rule for rule in kept if rule.where is not Where.GPUS]
+    other = Where.PROCESSORS if _is_for_gpus(settings) else Where.GPUS
+    kept = [rule for rule in kept if rule.where is not other]
     return rewritten(graph, kept) if every else (graph, ())
 
 

@@ -20,6 +20,7 @@ class Where(Enum):
 
     ANYWHERE = "anywhere"
     GPUS = "GPUs"
+    PROCESSORS = "processors"
 
 
 def always(_match: Match) -> bool:

@@ -23,16 +23,20 @@ from tc.graph.operators.neural.plain_convolution import PlainConvolution, with_b
 # that leave the first cache (fitted to times of 9 to 784 windows on a Zen 3 processor).
 _TEMPORARY: Final = 5
 _WEIGHT: Final = 20
-# Filters whose weights lie together, in the order in which the sum over channels reads them.
+# Filters whose weights lie together on a processor, in the order in which the sum over channels reads them.
 _PANELS: Final = (32, 16, 8)
 
 
 @frozen
 class FilteredPlanes:
-    """A convolution ``of`` an image (N, C, H, W) with weights (F, C, R, S), as F(m x m, R x S)."""
+    """A convolution ``of`` an image (N, C, H, W) with weights (F, C, R, S), as F(m x m, R x S).
+
+    ``panels``: weights lie in panels of some filters, as processors read them.
+    """
 
     of: PlainConvolution
     m: int
+    panels: bool = True
 
     @property
     def groups(self) -> tuple[int, int]:
@@ -87,7 +91,8 @@ class FilteredPlanes:
             lined,
             constant(vertical.image),
         )
-        panel = next((panel for panel in _PANELS if filters % panel == 0), filters)
+        panels = _PANELS if self.panels else ()
+        panel = next((panel for panel in panels if filters % panel == 0), filters)
         held = (height * width, filters // panel, channels, panel)
         (sums,) = builder.call(
             f"""def products({type}(N,P,L,C) V, {type}(P,G,C,{panel}) K) -> (M) {{

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from tc.base.types import ScalarType
@@ -14,7 +15,7 @@ from tc.graph.operators.neural.filtered_planes import FilteredPlanes
 from tc.graph.operators.neural.filtered_rows import FilteredRows
 from tc.graph.operators.neural.plain_convolution import PlainConvolution
 from tc.graph.rewrite.pattern import Any, Match
-from tc.graph.rewrite.rule import Rule
+from tc.graph.rewrite.rule import Rule, Where
 
 # Products of a group of rows, along one axis and along each of two: with more, transforms have large coefficients, and
 # round too much.
@@ -38,7 +39,7 @@ def _is_convolution(match: Match) -> bool:
     return len(axes) == 2 and plain and whole and own and known and match.result.type is ScalarType.FLOAT32
 
 
-def _filtered(builder: Builder, match: Match) -> Value | None:
+def _filtered(builder: Builder, match: Match, *, panels: bool) -> Value | None:
     """The quickest of the forms; None where the sum itself is."""
     root = match.root
     assert isinstance(root, Call)
@@ -49,7 +50,7 @@ def _filtered(builder: Builder, match: Match) -> Value | None:
     plain = _plain(root.operator, x, weights, match.result)
     if plain is None:
         return None
-    best = min(_forms(plain), key=lambda form: form.cost, default=None)
+    best = min(_forms(plain, panels=panels), key=lambda form: form.cost, default=None)
     if best is None or plain.cost < _GAIN * best.cost:
         return None
     bias = match.net.value(root.operands[2]) if root.operator.bias else None
@@ -73,23 +74,38 @@ def _extents(value: Value) -> tuple[int, int, int, int] | None:
     return first, second, third, fourth
 
 
-def _forms(plain: PlainConvolution) -> Sequence[FilteredRows | FilteredPlanes]:
+def _forms(plain: PlainConvolution, *, panels: bool) -> Sequence[FilteredRows | FilteredPlanes]:
     """Those whose transforms read the whole image."""
     down, along = plain.weights[2:]
     rows = range(2, _MOST_PRODUCTS + 2 - down) if down > 1 else ()
     planes = range(2, _MOST_OF_PLANES + 2 - max(down, along)) if min(down, along) > 1 else ()
     forms: list[FilteredRows | FilteredPlanes] = [FilteredRows(plain, m) for m in rows]
-    forms += [FilteredPlanes(plain, m) for m in planes]
+    forms += [FilteredPlanes(plain, m, panels) for m in planes]
     return [form for form in forms if plain.is_within(form.padded)]
 
+
+_MEANING: Final = (
+    "conv(x, w) -> sums of fewer products, of transformed rows or windows (Winograd's F(m, r)), if quicker"
+)
+_CONVOLUTION: Final = Any("root")
 
 RULES: Final[tuple[Rule, ...]] = (
     Rule(
         "minimal filtering",
-        Any("root"),
-        _filtered,
+        _CONVOLUTION,
+        partial(_filtered, panels=True),
         _is_convolution,
-        "conv(x, w) -> sums of fewer products, of transformed rows or windows (Winograd's F(m, r)) where it is quicker",
+        _MEANING,
         late=True,
+        where=Where.PROCESSORS,
+    ),
+    Rule(
+        "minimal filtering on GPUs",
+        _CONVOLUTION,
+        partial(_filtered, panels=False),
+        _is_convolution,
+        _MEANING,
+        late=True,
+        where=Where.GPUS,
     ),
 )
