@@ -75,12 +75,12 @@ def convolved(builder: Builder, x: Value, groups: int = 1) -> Value:
     return convolution(builder, image, builder.constant(weights), bias, windows, groups)
 
 
-def images(builder: Builder, x: Value) -> Value:
+def images(builder: Builder, x: Value, stride: int = 1) -> Value:
     """A convolution of 48 images that are multiples of x, large enough for transformed rows to pay."""
     factors = builder.constant(np.random.default_rng(2).normal(size=(1, 48, 15, 12)).astype(np.float32))
     made = formula("{0} * {1}")(builder, builder.reshape(x, (1, 1, 15, 1)), factors)
     weights = np.random.default_rng(1).normal(size=(48, 48, 3, 3)).astype(np.float32) / 20
-    windows = Windows(tuple(explicit_window(size, 3, 1, 1, 1, 1) for size in spatial_sizes(2)))
+    windows = Windows(tuple(explicit_window(size, 3, stride, 1, 1, 1) for size in spatial_sizes(2)))
     return convolution(builder, made, builder.constant(weights), None, windows)
 
 
@@ -160,6 +160,7 @@ EXAMPLES: dict[str, Make] = {
     "product with one-hot rows": lambda b, x, y: one_hot_rows(b, x),
     "minimal filtering": lambda b, x, y: images(b, x),
     "minimal filtering on GPUs": lambda b, x, y: images(b, x),
+    "strided convolution in panels": lambda b, x, y: images(b, x, 2),
     "zeros around images": lambda b, x, y: convolved(b, x),
     "zero minus": lambda b, x, y: sub(b, number(b, 0), x),
     "times minus one": lambda b, x, y: mul(b, x, number(b, -1)),

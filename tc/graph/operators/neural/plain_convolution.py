@@ -1,4 +1,4 @@
-"""Convolutions of stride and dilation 1, which forms with fewer multiplications start from."""
+"""Convolutions of two axes without groups and dilation, which other forms of them start from."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tc.graph.operators.texts import definition
 
 @frozen
 class PlainConvolution:
-    """Of an image (N, C, H, W) with weights (F, C, R, S), of stride and dilation 1.
+    """Of an image (N, C, H, W) with weights (F, C, R, S), of dilation 1.
 
     ``before``: how many rows and columns of padding come first.  ``result``: the rows and columns of the result.
     """
@@ -22,6 +22,7 @@ class PlainConvolution:
     weights: tuple[int, int, int, int]
     before: tuple[int, int]
     result: tuple[int, int]
+    strides: tuple[int, int] = (1, 1)
 
     @property
     def cost(self) -> int:
@@ -29,7 +30,7 @@ class PlainConvolution:
         return self.image[0] * math.prod(self.weights) * math.prod(self.result)
 
     def is_within(self, padded: tuple[int, int]) -> bool:
-        """Whether so many rows and columns hold the whole image, as windows do that leave nothing of it out."""
+        """Whether so many rows and columns hold the whole image."""
         inside = zip(self.before, self.image[2:], padded, strict=True)
         return all(before + extent <= whole for before, extent, whole in inside)
 
@@ -53,8 +54,11 @@ class PlainConvolution:
         return definition("pad", [f"{type}(N,C,{height},{width}) X"], ["P"], statements)
 
 
-def with_bias(name: str, parameters: list[str], statements: list[str], place: str, bias: list[Value]) -> str:
+def with_bias(
+    name: str, parameters: list[str], statements: list[str], place: str, bias: list[Value], filters: str = "f"
+) -> str:
     """The definition of Y, with the addition of a bias by filter if there is one."""
-    biases = [f"{value.type}(F) B" for value in bias]
-    added = [f"Y({place}) = Y({place}) + B(f)" for _ in bias]
+    sizes = filters.upper().replace(" ", "")
+    biases = [f"{value.type}({sizes}) B" for value in bias]
+    added = [f"Y({place}) = Y({place}) + B({filters})" for _ in bias]
     return definition(name, [*parameters, *biases], ["Y"], [*statements, *added])

@@ -15,6 +15,7 @@ from tc.graph.rewrite.rules import (
     one_hot,
     reductions,
     signs,
+    strided_convolutions,
     views,
 )
 
@@ -28,5 +29,6 @@ RULES: Final[tuple[Rule, ...]] = (
     *convolutions.RULES,
     *formulas.RULES,
     *minimal_filtering.RULES,
+    *strided_convolutions.RULES,
     *borders.RULES,
 )

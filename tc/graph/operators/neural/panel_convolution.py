@@ -1,0 +1,67 @@
+"""Convolutions of images with channels last, whose weights lie in panels: of several filters, in the order of the sum.
+
+Lanes lie along filters, so that strides of the image cost nothing; each step of the sum reads one element of the image
+and a row of a panel (Georganas et al., *Anatomy of High-Performance Deep Learning Convolutions on SIMD Architectures*,
+SC 2018, Section II).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from tc.base.frozen import frozen
+from tc.graph.ir.builder import Builder
+from tc.graph.ir.constants import Contents
+from tc.graph.ir.values import Value
+from tc.graph.operators.neural.plain_convolution import PlainConvolution, with_bias
+
+# Filters of a panel.
+PANELS: Final = (16, 8)
+
+
+@frozen
+class PanelConvolution:
+    """A convolution ``of`` an image (N, C, H, W) with weights (F, C, R, S), in panels of so many filters."""
+
+    of: PlainConvolution
+    panel: int
+
+    @property
+    def padded(self) -> tuple[int, int]:
+        """The rows and columns that windows reach, or of the whole image."""
+        sides = zip(
+            self.of.image[2:], self.of.before, self.of.result, self.of.strides, self.of.weights[2:], strict=True
+        )
+        reached = [max(before + extent, (count - 1) * stride + taps) for extent, before, count, stride, taps in sides]
+        return reached[0], reached[1]
+
+    def build(self, builder: Builder, x: Value, weights: Contents, bias: Value | None) -> Value:
+        """The convolution with these weights, of the type of the image, and a bias (F) if there is one."""
+        type, (rows, columns), (down, along) = x.type, self.padded, self.of.strides
+        filters, channels, taps, across = self.of.weights
+        (height, width), panel = self.of.result, self.panel
+        (image,) = builder.call(self.of.padding(type, (rows, columns), last=True), x)
+        held = (filters // panel, taps, across, channels, panel)
+        parameters = [f"{type}(N,{rows},{columns},C) P", f"{type}(G,{taps},{across},C,{panel}) K"]
+        place = f"P(n, {_times(down, 'h')} + r, {_times(along, 'w')} + s, c)"
+        statements = [f"Y(n, h, w, g, f) +=! {place} * K(g, r, s, c, f) where h in 0:{height}, w in 0:{width}"]
+        last = [] if bias is None else [builder.reshape(bias, (filters // panel, panel))]
+        (found,) = builder.call(
+            with_bias("conv", parameters, statements, "n, h, w, g, f", last, "g, f"),
+            image,
+            builder.constant_later(lambda: self._in_panels(weights(), held), type, held, "weights"),
+            *last,
+        )
+        whole = builder.reshape(found, (self.of.image[0], height, width, filters))
+        return builder.permute(whole, (0, 3, 1, 2))
+
+    def _in_panels(self, weights: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+        panels, taps, across, channels, panel = shape
+        parts = weights.reshape(panels, panel, channels, taps, across)
+        return np.ascontiguousarray(parts.transpose(0, 3, 4, 2, 1))
+
+
+def _times(stride: int, name: str) -> str:
+    return name if stride == 1 else f"{stride} * {name}"
