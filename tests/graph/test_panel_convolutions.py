@@ -1,4 +1,4 @@
-"""Strided convolutions of images with channels last, whose weights lie in panels: results, and where they are taken."""
+"""Convolutions of images with channels last, whose weights lie in panels: results, and where they are taken."""
 
 from __future__ import annotations
 
@@ -8,18 +8,22 @@ import pytest
 from tc.base.types import ScalarType
 from tc.graph.ir.builder import Builder
 from tc.graph.ir.graph import Graph
+from tc.graph.ir.nodes import Call
+from tc.graph.ir.values import Value
 from tc.graph.model import Model
+from tc.graph.operators.joining import concatenated
 from tc.graph.operators.neural.convolution import convolution
 from tc.graph.operators.neural.windows import Windows, explicit_window, spatial_sizes
+from tc.graph.operators.pointwise import pointwise
 from tc.graph.preparation import prepared
 from tc.graph.rewrite.engine import rewritten
-from tc.graph.rewrite.rules import RULES, strided_convolutions
+from tc.graph.rewrite.rules import RULES, channels_last
 from tc.graph.run.evaluate import evaluate
 from tc.graph.settings import Settings
 from tests.turns import one_in
 
 F = ScalarType.FLOAT32
-NAME = strided_convolutions.RULES[0].name
+STRIDED, POINTS = (rule.name for rule in channels_last.RULES)
 
 
 def graph_of(
@@ -63,6 +67,8 @@ def direct(graph: Graph, x: np.ndarray, strides: tuple[int, int], pads: tuple[in
         ((1, 64, 9, 12), 8, (1, 2), (1, 2), (0, 0, 0, 0)),
         ((3, 32, 8, 11), 16, (2, 4), (4, 2), (3, 0, 0, 1)),
         ((1, 40, 10, 10), 32, (3, 3), (3, 3), (0, 0, 0, 0)),  # the last row and column are in no window
+        ((2, 37, 5, 9), 24, (1, 1), (1, 1), (0, 0, 0, 0)),
+        ((1, 32, 8, 11), 40, (1, 1), (2, 3), (0, 0, 0, 0)),
     ],
 )
 def test_results_are_those_of_the_sum(
@@ -75,7 +81,7 @@ def test_results_are_those_of_the_sum(
 ) -> None:
     graph = graph_of(shape, filters, kernel, strides, pads, bias=filters != 40)
     changed, trace = rewritten(graph, RULES)
-    assert [applied.rule for applied in trace].count(NAME) == 1
+    assert [applied.rule for applied in trace].count(POINTS if kernel == (1, 1) else STRIDED) == 1
     x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
     found = Model.of(graph)(x) if compiled else evaluate(changed, {"x": x})[changed.outputs[0]]
     wanted = direct(graph, x, strides, pads)
@@ -87,7 +93,7 @@ def test_results_are_those_of_the_sum(
     ("graph", "why"),
     [
         (graph_of((1, 32, 14, 14), 32, (3, 3), (2, 1), (1, 1, 1, 1)), "lanes lie along rows"),
-        (graph_of((1, 32, 14, 14), 32, (1, 1), (2, 2), (0, 0, 0, 0)), "windows of one element"),
+        (graph_of((1, 16, 14, 14), 32, (1, 1), (1, 1), (0, 0, 0, 0)), "few channels for points"),
         (graph_of((1, 3, 14, 14), 32, (3, 3), (2, 2), (1, 1, 1, 1)), "few channels"),
         (graph_of((1, 32, 14, 14), 33, (3, 3), (2, 2), (1, 1, 1, 1)), "filters do not fill panels"),
         (graph_of((1, 64, 14, 14), 64, (3, 3), (2, 2), (1, 1, 1, 1), groups=2), "groups"),
@@ -97,11 +103,45 @@ def test_results_are_those_of_the_sum(
 )
 def test_other_convolutions_stay(graph: Graph, why: str) -> None:
     _, trace = rewritten(graph, RULES)
-    assert NAME not in {applied.rule for applied in trace}, why
+    assert not {STRIDED, POINTS} & {applied.rule for applied in trace}, why
 
 
 @pytest.mark.parametrize(("target", "taken"), [("cpu", True), ("cuda:sm_90", False)])
 def test_panels_are_for_processors(target: str, taken: bool) -> None:
     graph = graph_of((1, 32, 14, 14), 48, (3, 3), (2, 2), (1, 1, 1, 1))
     ready = prepared(graph, Settings(target=target))
-    assert (NAME in {applied.rule for applied in ready.trace}) is taken
+    assert (STRIDED in {applied.rule for applied in ready.trace}) is taken
+
+
+def block(joined: bool) -> Graph:
+    """Two convolutions of single elements with a residual between; ``joined``: two halves of the channels first."""
+    builder = Builder("block")
+    random = np.random.default_rng(5)
+    x = builder.input("x", F, (1, 32, 9, 10))
+    windows = Windows(tuple(explicit_window(size, 1) for size in spatial_sizes(2)))
+
+    def convolved(value: Value, channels: int, filters: int) -> Value:
+        weights = random.normal(size=(filters, channels, 1, 1)).astype(np.float32)
+        return convolution(builder, value, builder.constant(weights), None, windows)
+
+    first = concatenated(builder, [convolved(x, 32, 32), x], 1) if joined else convolved(x, 32, 64)
+    made = pointwise(builder, "relu", "max({0} + {1}, 0)", [convolved(first, 64, 64), first], F)
+    return builder.finish([convolved(made, 64, 32)])
+
+
+def test_whole_graphs_have_channels_last() -> None:
+    """One kernel turns the image, one the result; what lies between are those of the three convolutions."""
+    graph = block(joined=False)
+    calls = [node for node in prepared(graph, Settings(target="cpu")).memory.graph.nodes if isinstance(node, Call)]
+    assert len(calls) == 5
+    assert sum("conv" in call.program.name for call in calls) == 3
+    x = np.random.default_rng(0).normal(size=(1, 32, 9, 10)).astype(np.float32)
+    wanted = evaluate(graph, {"x": x})[graph.outputs[0]]
+    found = Model.of(graph)(x)
+    assert isinstance(found, np.ndarray)
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=2e-6 * float(np.abs(wanted).max()))
+
+
+def test_channels_that_are_joined_keep_their_place() -> None:
+    _, trace = rewritten(block(joined=True), RULES)
+    assert POINTS not in {applied.rule for applied in trace}

@@ -75,12 +75,13 @@ def convolved(builder: Builder, x: Value, groups: int = 1) -> Value:
     return convolution(builder, image, builder.constant(weights), bias, windows, groups)
 
 
-def images(builder: Builder, x: Value, stride: int = 1) -> Value:
+def images(builder: Builder, x: Value, stride: int = 1, taps: int = 3) -> Value:
     """A convolution of 48 images that are multiples of x, large enough for transformed rows to pay."""
     factors = builder.constant(np.random.default_rng(2).normal(size=(1, 48, 15, 12)).astype(np.float32))
     made = formula("{0} * {1}")(builder, builder.reshape(x, (1, 1, 15, 1)), factors)
-    weights = np.random.default_rng(1).normal(size=(48, 48, 3, 3)).astype(np.float32) / 20
-    windows = Windows(tuple(explicit_window(size, 3, stride, 1, 1, 1) for size in spatial_sizes(2)))
+    weights = np.random.default_rng(1).normal(size=(48, 48, taps, taps)).astype(np.float32) / 20
+    border = taps // 2
+    windows = Windows(tuple(explicit_window(size, taps, stride, 1, border, border) for size in spatial_sizes(2)))
     return convolution(builder, made, builder.constant(weights), None, windows)
 
 
@@ -132,6 +133,7 @@ EXAMPLES: dict[str, Make] = {
     "permute of ones": lambda b, x, y: b.permute(b.reshape(x, (3, 1, 5)), (1, 0, 2)),
     "pointwise before reshape": lambda b, x, y: relu(b, b.reshape(computed(b, x), (15,))),
     "pointwise before permute": lambda b, x, y: relu(b, b.permute(computed(b, x), (1, 0))),
+    "pointwise of two before reshape": lambda b, x, y: add(b, b.reshape(x, (15,)), b.reshape(y, (15,))),
     "pointwise of two before permute": lambda b, x, y: add(b, b.permute(x, (1, 0)), b.permute(y, (1, 0))),
     "slice of a part": lambda b, x, y: b.slice(concatenated(b, [x, y], 0), [4, 1], [1, 2], [2, 2]),
     "concatenation of slices": lambda b, x, y: concatenated(b, halves(b, x), 0),
@@ -161,6 +163,7 @@ EXAMPLES: dict[str, Make] = {
     "minimal filtering": lambda b, x, y: images(b, x),
     "minimal filtering on GPUs": lambda b, x, y: images(b, x),
     "strided convolution in panels": lambda b, x, y: images(b, x, 2),
+    "convolution of points in panels": lambda b, x, y: images(b, x, 2, 1),
     "zeros around images": lambda b, x, y: convolved(b, x),
     "zero minus": lambda b, x, y: sub(b, number(b, 0), x),
     "times minus one": lambda b, x, y: mul(b, x, number(b, -1)),

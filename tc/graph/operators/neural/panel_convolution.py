@@ -42,7 +42,7 @@ class PanelConvolution:
         type, (rows, columns), (down, along) = x.type, self.padded, self.of.strides
         filters, channels, taps, across = self.of.weights
         (height, width), panel = self.of.result, self.panel
-        (image,) = builder.call(self.of.padding(type, (rows, columns), last=True), x)
+        image = self._image(builder, x)
         held = (filters // panel, taps, across, channels, panel)
         parameters = [f"{type}(N,{rows},{columns},C) P", f"{type}(G,{taps},{across},C,{panel}) K"]
         place = f"P(n, {_times(down, 'h')} + r, {_times(along, 'w')} + s, c)"
@@ -56,6 +56,13 @@ class PanelConvolution:
         )
         whole = builder.reshape(found, (self.of.image[0], height, width, filters))
         return builder.permute(whole, (0, 3, 1, 2))
+
+    def _image(self, builder: Builder, x: Value) -> Value:
+        """With channels last, and zeros around it where windows reach beyond; as it is, if it lies so already."""
+        if self.padded != self.of.image[2:]:
+            return builder.call(self.of.padding(x.type, self.padded, last=True), x)[0]
+        turned = builder.permute(x, (0, 2, 3, 1))
+        return turned if turned.steps[-1] == 1 else builder.contiguous(turned)
 
     def _in_panels(self, weights: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
         panels, taps, across, channels, panel = shape

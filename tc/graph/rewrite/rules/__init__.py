@@ -8,6 +8,7 @@ from tc.graph.rewrite.rule import Rule
 from tc.graph.rewrite.rules import (
     algebra,
     borders,
+    channels_last,
     convolutions,
     formulas,
     minimal_filtering,
@@ -15,7 +16,6 @@ from tc.graph.rewrite.rules import (
     one_hot,
     reductions,
     signs,
-    strided_convolutions,
     views,
 )
 
@@ -29,6 +29,6 @@ RULES: Final[tuple[Rule, ...]] = (
     *convolutions.RULES,
     *formulas.RULES,
     *minimal_filtering.RULES,
-    *strided_convolutions.RULES,
+    *channels_last.RULES,
     *borders.RULES,
 )

@@ -105,14 +105,21 @@ def _is_computed(match: Match) -> bool:
 
 
 def _both_before(builder: Builder, match: Match) -> Value:
-    operator, left = match.call("root").operator, match.view("left").how
+    """A pointwise operator of two operands, then the view that both have."""
+    operator, how = match.call("root").operator, match.view("left").how
     assert isinstance(operator, Pointwise)
-    assert isinstance(left, Permute)
-    return builder.permute(builder.apply(operator, match.values["x"], match.values["y"]), left.axes)
+    made = builder.apply(operator, match.values["x"], match.values["y"])
+    if isinstance(how, Reshape):
+        return builder.reshape(made, how.shape)
+    assert isinstance(how, Permute)
+    return builder.permute(made, how.axes)
 
 
-def _equal_axes(match: Match) -> bool:
-    return match.view("left").how == match.view("right").how and match.values["x"].shape == match.values["y"].shape
+def _alike(match: Match) -> bool:
+    """Whether the views are the same of operands of the same shape, and one is made for this operator alone."""
+    left, right = match.view("left"), match.view("right")
+    alone = min(match.net.uses(left.result), match.net.uses(right.result)) == 1
+    return alone and left.how == right.how and match.values["x"].shape == match.values["y"].shape
 
 
 def _part_of(builder: Builder, match: Match) -> Value | None:
@@ -233,10 +240,17 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     Rule(
         "pointwise of two before permute",
-        Made("root", Pointwise, (Looked("left", Permute, X, once=True), Looked("right", Permute, Any("y"), once=True))),
+        Made("root", Pointwise, (Looked("left", Permute, X), Looked("right", Permute, Any("y")))),
         _both_before,
-        _equal_axes,
+        _alike,
         "f(permute(x), permute(y)) -> permute(f(x, y))",
+    ),
+    Rule(
+        "pointwise of two before reshape",
+        Made("root", Pointwise, (Looked("left", Reshape, X), Looked("right", Reshape, Any("y")))),
+        _both_before,
+        _alike,
+        "f(reshape(x), reshape(y)) -> reshape(f(x, y)), where x and y have one shape",
     ),
     Rule(
         "pointwise between permutes",
