@@ -97,6 +97,7 @@ def test_results_are_those_of_the_sum(
         (graph_of((1, 3, 14, 14), 32, (3, 3), (2, 2), (1, 1, 1, 1)), "few channels"),
         (graph_of((1, 32, 14, 14), 33, (3, 3), (2, 2), (1, 1, 1, 1)), "filters do not fill panels"),
         (graph_of((1, 64, 14, 14), 64, (3, 3), (2, 2), (1, 1, 1, 1), groups=2), "groups"),
+        (graph_of((1, 32, 14, 14), 32, (3, 3), (2, 2), (0, 0, -4, -4)), "rows that are cut off"),
         (graph_of((0, 32, 14, 14), 32, (3, 3), (2, 2), (1, 1, 1, 1)), "no images"),
     ],
     ids=lambda value: value.replace(" ", "-") if isinstance(value, str) else "",

@@ -77,16 +77,17 @@ class FilteredPlanes:
         def constant(array: np.ndarray) -> Value:
             return builder.constant(array.astype(type.value), "transform")
 
+        # Sizes are open, so that convolutions of other shapes have the same definitions.
         (lined,) = builder.call(
-            f"""def filter_columns({type}(N,{rows},{columns},C) P, {type}({width},{width}) B) -> (U) {{
-    U(n, q, h, j, c) +=! B(q, b) * P(n, h, {m} * j + b, c) where j in 0:{along}
+            f"""def filter_columns({type}(N,H,W,C) P, {type}(Q,B) D) -> (U) {{
+    U(n, q, h, j, c) +=! D(q, b) * P(n, h, {m} * j + b, c)
 }}""",
             builder.call(self.of.padding(type, (rows, columns), last=True), x)[0],
             constant(horizontal.image),
         )
         (filtered,) = builder.call(
-            f"""def filter_rows({type}(N,Q,{rows},J,C) U, {type}({height},{height}) B) -> (V) {{
-    V(n, p, q, i, j, c) +=! B(p, a) * U(n, q, {m} * i + a, j, c) where i in 0:{down}
+            f"""def filter_rows({type}(N,Q,H,J,C) U, {type}(P,A) B) -> (V) {{
+    V(n, p, q, i, j, c) +=! B(p, a) * U(n, q, {m} * i + a, j, c)
 }}""",
             lined,
             constant(vertical.image),
@@ -95,21 +96,21 @@ class FilteredPlanes:
         panel = next((panel for panel in panels if filters % panel == 0), filters)
         held = (height * width, filters // panel, channels, panel)
         (sums,) = builder.call(
-            f"""def products({type}(N,P,L,C) V, {type}(P,G,C,{panel}) K) -> (M) {{
+            f"""def products({type}(N,P,L,C) V, {type}(P,G,C,F) K) -> (M) {{
     M(n, p, l, g, f) +=! V(n, p, l, c) * K(p, g, c, f)
 }}""",
             builder.reshape(filtered, (count, height * width, down * along, channels)),
             builder.constant_later(lambda: self._transformed(weights(), held), x.type, held, "weights"),
         )
         (backwards,) = builder.call(
-            f"""def columns({type}(N,P,Q,I,J,F) M, {type}({m},Q) D) -> (Z) {{
+            f"""def columns({type}(N,P,Q,I,J,F) M, {type}(S,Q) D) -> (Z) {{
     Z(n, p, i, j, s, f) +=! D(s, q) * M(n, p, q, i, j, f)
 }}""",
             builder.reshape(sums, (count, height, width, down, along, filters)),
             constant(horizontal.back),
         )
         last = [] if bias is None else [bias]
-        parameters = [f"{type}(N,P,I,J,{m},F) Z", f"{type}({m},P) A"]
+        parameters = [f"{type}(N,P,I,J,S,F) Z", f"{type}(R,P) A"]
         statements = ["Y(n, i, r, j, s, f) +=! A(r, p) * Z(n, p, i, j, s, f)"]
         text = with_bias("filtered", parameters, statements, "n, i, r, j, s, f", last)
         (found,) = builder.call(text, backwards, constant(vertical.back), *last)

@@ -37,16 +37,23 @@ class PanelConvolution:
         reached = [max(before + extent, (count - 1) * stride + taps) for extent, before, count, stride, taps in sides]
         return reached[0], reached[1]
 
+    @property
+    def has_all_windows(self) -> bool:
+        """Whether there are as many results as such an image has windows."""
+        sides = zip(self.padded, self.of.weights[2:], self.of.strides, self.of.result, strict=True)
+        return all((extent - taps) // stride + 1 == count for extent, taps, stride, count in sides)
+
     def build(self, builder: Builder, x: Value, weights: Contents, bias: Value | None) -> Value:
         """The convolution with these weights, of the type of the image, and a bias (F) if there is one."""
-        type, (rows, columns), (down, along) = x.type, self.padded, self.of.strides
+        type, (down, along) = x.type, self.of.strides
         filters, channels, taps, across = self.of.weights
         (height, width), panel = self.of.result, self.panel
         image = self._image(builder, x)
         held = (filters // panel, taps, across, channels, panel)
-        parameters = [f"{type}(N,{rows},{columns},C) P", f"{type}(G,{taps},{across},C,{panel}) K"]
+        # Sizes are open, so that convolutions of other shapes have the same definition.
+        parameters = [f"{type}(N,H,W,C) P", f"{type}(G,R,S,C,F) K"]
         place = f"P(n, {_times(down, 'h')} + r, {_times(along, 'w')} + s, c)"
-        statements = [f"Y(n, h, w, g, f) +=! {place} * K(g, r, s, c, f) where h in 0:{height}, w in 0:{width}"]
+        statements = [f"Y(n, h, w, g, f) +=! {place} * K(g, r, s, c, f)"]
         last = [] if bias is None else [builder.reshape(bias, (filters // panel, panel))]
         (found,) = builder.call(
             with_bias("conv", parameters, statements, "n, h, w, g, f", last, "g, f"),

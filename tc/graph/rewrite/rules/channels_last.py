@@ -31,12 +31,16 @@ def _has_strides(match: Match) -> bool:
 def _strided(builder: Builder, match: Match) -> Value | None:
     """With channels last; None for windows of one element."""
     known = known_convolution(match)
-    return None if known is None or _is_pointwise(known) else _in_panels(builder, known)
+    return None if known is None or known.plain.weights[2:] == (1, 1) else _in_panels(builder, known)
 
 
-def _is_alike(match: Match) -> bool:
-    """Whether the root is one of known weights, in a graph that has channels last."""
-    return is_known(match) and not any(_keeps_channels_apart(node) for node in match.net.nodes.values())
+def _is_of_points(match: Match) -> bool:
+    """Whether the root has windows of one element, in a graph that has channels last."""
+    if not is_known(match):
+        return False
+    assert isinstance(match.root, Call)
+    points = match.net.value(match.root.operands[1]).shape[2:] == (1, 1)
+    return points and not any(map(_keeps_channels_apart, match.net.nodes.values()))
 
 
 def _keeps_channels_apart(node: object) -> bool:
@@ -52,22 +56,19 @@ def _keeps_channels_apart(node: object) -> bool:
 
 
 def _of_points(builder: Builder, match: Match) -> Value | None:
-    """With channels last; None for windows of several elements."""
+    """With channels last; None where there are borders."""
     known = known_convolution(match)
-    return _in_panels(builder, known) if known is not None and _is_pointwise(known) else None
-
-
-def _is_pointwise(known: KnownConvolution) -> bool:
-    return known.plain.weights[2:] == (1, 1) and known.plain.before == (0, 0)
+    return None if known is None or known.plain.before != (0, 0) else _in_panels(builder, known)
 
 
 def _in_panels(builder: Builder, known: KnownConvolution) -> Value | None:
-    """None for few channels, and for filters that no panels hold."""
+    """None for few channels, for filters that no panels hold, and for fewer results than there are windows."""
     filters, channels = known.plain.weights[:2]
     panel = next((panel for panel in PANELS if filters % panel == 0), None)
     if panel is None or channels < _CHANNELS:
         return None
-    return PanelConvolution(known.plain, panel).build(builder, known.x, known.weights, known.bias)
+    form = PanelConvolution(known.plain, panel)
+    return form.build(builder, known.x, known.weights, known.bias) if form.has_all_windows else None
 
 
 RULES: Final[tuple[Rule, ...]] = (
@@ -84,7 +85,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "convolution of points in panels",
         Any("root"),
         _of_points,
-        _is_alike,
+        _is_of_points,
         "conv(x, w), 1x1 -> the same with channels last, where no convolution has groups, and no channels are joined",
         late=True,
         where=Where.PROCESSORS,
