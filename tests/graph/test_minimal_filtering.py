@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -15,13 +18,15 @@ from tc.graph.operators.neural.filtered_planes import FilteredPlanes
 from tc.graph.operators.neural.filtered_rows import FilteredRows
 from tc.graph.operators.neural.plain_convolution import PlainConvolution
 from tc.graph.operators.neural.windows import Windows, explicit_window, spatial_sizes
+from tc.graph.preparation import prepared
 from tc.graph.rewrite.engine import rewritten
 from tc.graph.rewrite.rules import RULES, minimal_filtering
 from tc.graph.run.evaluate import evaluate
+from tc.graph.settings import Settings
 from tests.turns import one_in
 
 F = ScalarType.FLOAT32
-NAME = minimal_filtering.RULES[0].name
+NAME, GPUS = (rule.name for rule in minimal_filtering.RULES)
 
 
 @pytest.mark.parametrize("r", [2, 3, 5])
@@ -81,7 +86,7 @@ def test_results_are_those_of_the_sum(
     found = Model.of(graph)(x) if compiled else evaluate(changed, {"x": x})[changed.outputs[0]]
     wanted = direct(graph, x, pads)
     assert isinstance(found, np.ndarray)
-    # Three times the greatest error of random convolutions with up to 512 channels.
+    # Twice the greatest error of random convolutions with up to 512 channels.
     np.testing.assert_allclose(found, wanted, rtol=0, atol=5e-6 * float(np.abs(wanted).max()))
 
 
@@ -100,7 +105,7 @@ def test_other_convolutions_stay(shape: tuple[int, ...], filters: int, kernel: t
     assert NAME not in {applied.rule for applied in trace}
 
 
-@pytest.mark.parametrize("form", [FilteredRows, FilteredPlanes])
+@pytest.mark.parametrize("form", [FilteredRows, FilteredPlanes, partial(FilteredPlanes, panels=False)])
 @pytest.mark.parametrize("m", [2, 3])
 @pytest.mark.parametrize(
     ("shape", "filters", "kernel", "pads"),
@@ -112,7 +117,7 @@ def test_other_convolutions_stay(shape: tuple[int, ...], filters: int, kernel: t
     ],
 )
 def test_forms_are_the_convolution(
-    form: type[FilteredRows | FilteredPlanes],
+    form: Callable[[PlainConvolution, int], FilteredRows | FilteredPlanes],
     shape: tuple[int, int, int, int],
     filters: int,
     kernel: tuple[int, int],
@@ -143,6 +148,24 @@ def test_windows_are_transformed_where_that_costs_less() -> None:
     assert (type(best(256, 14)), best(256, 14).m) == (FilteredPlanes, 2)
     assert (type(best(64, 56)), best(64, 56).m) == (FilteredPlanes, 3)
     assert isinstance(best(4, 56), FilteredRows)  # as much is moved as is summed
+
+
+@pytest.mark.parametrize(("target", "name"), [("cpu", NAME), ("emulator", GPUS), ("cuda:sm_90", GPUS)])
+def test_each_machine_has_its_own_rule(target: str, name: str) -> None:
+    graph = graph_of((1, 32, 14, 14), 64, (3, 3), (1, 1, 1, 1), bias=True)
+    trace = prepared(graph, Settings(target=target)).trace
+    assert {applied.rule for applied in trace} & {NAME, GPUS} == {name}
+
+
+def test_convolutions_are_filtered_on_gpus() -> None:
+    shape = (1, 32, 14, 14)
+    graph = graph_of(shape, 64, (3, 3), (1, 1, 1, 1), bias=True)
+    model = Model.of(graph, Settings(target="emulator"))
+    x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    found, wanted = model(x), direct(graph, x, (1, 1, 1, 1))
+    assert isinstance(found, np.ndarray)
+    assert GPUS in {applied.rule for applied in prepared(graph, Settings(target="emulator")).trace}
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=5e-6 * float(np.abs(wanted).max()))
 
 
 def test_groups_have_as_many_rows_as_cost_least() -> None:

@@ -20,6 +20,7 @@ from tc.graph.rewrite.engine import rewritten
 from tc.graph.rewrite.rules import RULES, channels_last
 from tc.graph.run.evaluate import evaluate
 from tc.graph.settings import Settings
+from tests.graph.windows import convolved
 from tests.turns import one_in
 
 F = ScalarType.FLOAT32
@@ -49,14 +50,6 @@ def graph_of(
     return builder.finish([made])
 
 
-def direct(graph: Graph, x: np.ndarray, strides: tuple[int, int], pads: tuple[int, int, int, int]) -> np.ndarray:
-    weights, *bias = (graph.constants[name].astype(np.float64) for name in graph.nodes[-1].operands[1:])
-    padded = np.pad(x.astype(np.float64), ((0, 0), (0, 0), (pads[0], pads[2]), (pads[1], pads[3])))
-    windows = np.lib.stride_tricks.sliding_window_view(padded, weights.shape[2:], (2, 3))
-    found: np.ndarray = np.einsum("nchwrs,fcrs->nfhw", windows[:, :, :: strides[0], :: strides[1]], weights)
-    return found + bias[0][:, None, None] if bias else found
-
-
 @one_in(3)
 @pytest.mark.parametrize("compiled", [False, True], ids=["oracle", "compiled"])
 @pytest.mark.parametrize(
@@ -69,6 +62,7 @@ def direct(graph: Graph, x: np.ndarray, strides: tuple[int, int], pads: tuple[in
         ((1, 40, 10, 10), 32, (3, 3), (3, 3), (0, 0, 0, 0)),  # the last row and column are in no window
         ((2, 37, 5, 9), 24, (1, 1), (1, 1), (0, 0, 0, 0)),
         ((1, 32, 8, 11), 40, (1, 1), (2, 3), (0, 0, 0, 0)),
+        ((1, 32, 6, 7), 40, (1, 1), (1, 2), (1, 0, 0, 2)),
     ],
 )
 def test_results_are_those_of_the_sum(
@@ -84,7 +78,8 @@ def test_results_are_those_of_the_sum(
     assert [applied.rule for applied in trace].count(POINTS if kernel == (1, 1) else STRIDED) == 1
     x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
     found = Model.of(graph)(x) if compiled else evaluate(changed, {"x": x})[changed.outputs[0]]
-    wanted = direct(graph, x, strides, pads)
+    weights, *added = (graph.constants[name].astype(np.float64) for name in graph.nodes[-1].operands[1:])
+    wanted = convolved(x, weights, strides=strides, dilations=(1, 1), pads=pads) + sum(b[:, None, None] for b in added)
     assert isinstance(found, np.ndarray)
     np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-6 * float(np.abs(wanted).max()))
 
@@ -121,13 +116,13 @@ def block(joined: bool) -> Graph:
     x = builder.input("x", F, (1, 32, 9, 10))
     windows = Windows(tuple(explicit_window(size, 1) for size in spatial_sizes(2)))
 
-    def convolved(value: Value, channels: int, filters: int) -> Value:
+    def points(value: Value, channels: int, filters: int) -> Value:
         weights = random.normal(size=(filters, channels, 1, 1)).astype(np.float32)
         return convolution(builder, value, builder.constant(weights), None, windows)
 
-    first = concatenated(builder, [convolved(x, 32, 32), x], 1) if joined else convolved(x, 32, 64)
-    made = pointwise(builder, "relu", "max({0} + {1}, 0)", [convolved(first, 64, 64), first], F)
-    return builder.finish([convolved(made, 64, 32)])
+    first = concatenated(builder, [points(x, 32, 32), x], 1) if joined else points(x, 32, 64)
+    made = pointwise(builder, "relu", "max({0} + {1}, 0)", [points(first, 64, 64), first], F)
+    return builder.finish([points(made, 64, 32)])
 
 
 def test_whole_graphs_have_channels_last() -> None:
@@ -146,3 +141,16 @@ def test_whole_graphs_have_channels_last() -> None:
 def test_channels_that_are_joined_keep_their_place() -> None:
     _, trace = rewritten(block(joined=True), RULES)
     assert POINTS not in {applied.rule for applied in trace}
+
+
+@pytest.mark.parametrize("groups", [1, 2, 64])
+def test_grouped_convolutions_keep_the_channels_of_others_in_place(groups: int) -> None:
+    builder = Builder("groups")
+    random = np.random.default_rng(5)
+    made = builder.input("x", F, (1, 64, 6, 5))
+    windows = Windows(tuple(explicit_window(size, 1) for size in spatial_sizes(2)))
+    for own in (1, groups):
+        weights = random.normal(size=(64, 64 // own, 1, 1)).astype(np.float32)
+        made = convolution(builder, made, builder.constant(weights), None, windows, own)
+    _, trace = rewritten(builder.finish([made]), RULES)
+    assert [applied.rule for applied in trace].count(POINTS) == (2 if groups == 1 else 0)

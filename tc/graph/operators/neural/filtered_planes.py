@@ -20,7 +20,7 @@ from tc.graph.operators.neural.filter_transforms import transforms
 from tc.graph.operators.neural.plain_convolution import PlainConvolution, with_bias
 
 # Multiply-adds that take as long as to write or to read one element of a temporary, and one of the weights, in panels
-# that leave the first cache (fitted to times of 9 to 784 windows on a Zen 3 processor).
+# that leave the first cache (fitted to times of 9 to 784 windows on a Zen 3 processor; GPUs were not measured).
 _TEMPORARY: Final = 5
 _WEIGHT: Final = 20
 # Filters whose weights lie together on a processor, in the order in which the sum over channels reads them.
@@ -77,7 +77,7 @@ class FilteredPlanes:
         def constant(array: np.ndarray) -> Value:
             return builder.constant(array.astype(type.value), "transform")
 
-        # Sizes are open, so that convolutions of other shapes have the same definitions.
+        # Sizes are open: convolutions of other shapes have the same definitions, but for the padding.
         (lined,) = builder.call(
             f"""def filter_columns({type}(N,H,W,C) P, {type}(Q,B) D) -> (U) {{
     U(n, q, h, j, c) +=! D(q, b) * P(n, h, {m} * j + b, c)

@@ -19,8 +19,9 @@ from tc.graph.operators.neural.plain_convolution import PlainConvolution, with_b
 from tc.graph.operators.neural.windows import offset
 from tc.graph.operators.texts import definition
 
-# Multiply-adds that take as long as to write or to read one element of a temporary, and one of the weights, which come
-# from memory in each call: of two cores that do 110 of them a nanosecond, with 12 elements a nanosecond.
+# Multiply-adds that take as long as to write or to read one element of a temporary (of two cores that do 110 of them a
+# nanosecond, with 12 elements), and one of the weights, which come from memory in each call (so that a Zen 3 processor
+# has planes where these are quicker).
 _TEMPORARY: Final = 9
 _WEIGHT: Final = 5
 

@@ -16,6 +16,7 @@ from tc.graph.ir.builder import Builder
 from tc.graph.ir.constants import Contents
 from tc.graph.ir.values import Value
 from tc.graph.operators.neural.plain_convolution import PlainConvolution, with_bias
+from tc.graph.operators.neural.windows import affine
 
 # Filters of a panel.
 PANELS: Final = (16, 8)
@@ -50,9 +51,9 @@ class PanelConvolution:
         (height, width), panel = self.of.result, self.panel
         image = self._image(builder, x)
         held = (filters // panel, taps, across, channels, panel)
-        # Sizes are open, so that convolutions of other shapes have the same definition.
+        # Sizes are open: convolutions of other shapes have the same definition, but for the padding.
         parameters = [f"{type}(N,H,W,C) P", f"{type}(G,R,S,C,F) K"]
-        place = f"P(n, {_times(down, 'h')} + r, {_times(along, 'w')} + s, c)"
+        place = f"P(n, {affine((down, 'h'), (1, 'r'))}, {affine((along, 'w'), (1, 's'))}, c)"
         statements = [f"Y(n, h, w, g, f) +=! {place} * K(g, r, s, c, f)"]
         last = [] if bias is None else [builder.reshape(bias, (filters // panel, panel))]
         (found,) = builder.call(
@@ -75,7 +76,3 @@ class PanelConvolution:
         panels, taps, across, channels, panel = shape
         parts = weights.reshape(panels, panel, channels, taps, across)
         return np.ascontiguousarray(parts.transpose(0, 3, 4, 2, 1))
-
-
-def _times(stride: int, name: str) -> str:
-    return name if stride == 1 else f"{stride} * {name}"

@@ -1,8 +1,8 @@
 """Convolutions become those of images with channels last, whose weights lie in panels ahead of time.
 
-With strides, lanes along filters are quicker wherever the image comes from.  Those of windows of one element are so by
-less than it takes to turn an image, and follow where the whole graph has channels last: it has no groups of channels,
-and joins none.
+With strides, lanes along filters are quicker wherever the image comes from.  Convolutions of 1x1 gain less than it
+takes to turn an image: they have channels last in graphs without grouped convolutions and concatenations of channels,
+where images stay turned.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _strided(builder: Builder, match: Match) -> Value | None:
 
 
 def _is_of_points(match: Match) -> bool:
-    """Whether the root has windows of one element, in a graph that has channels last."""
+    """Whether the root is one of 1x1, in a graph without grouped convolutions and concatenations of channels."""
     if not is_known(match):
         return False
     assert isinstance(match.root, Call)
@@ -56,9 +56,8 @@ def _keeps_channels_apart(node: object) -> bool:
 
 
 def _of_points(builder: Builder, match: Match) -> Value | None:
-    """With channels last; None where there are borders."""
     known = known_convolution(match)
-    return None if known is None or known.plain.before != (0, 0) else _in_panels(builder, known)
+    return None if known is None else _in_panels(builder, known)
 
 
 def _in_panels(builder: Builder, known: KnownConvolution) -> Value | None:
@@ -77,7 +76,7 @@ RULES: Final[tuple[Rule, ...]] = (
         Any("root"),
         _strided,
         _has_strides,
-        "conv(x, w), strided -> the same of x with channels last, and of w in panels of filters",
+        "conv(x, w), strided along columns -> the same of x with channels last, and of w in panels of filters",
         late=True,
         where=Where.PROCESSORS,
     ),

@@ -44,7 +44,7 @@ def strides_of(match: Match) -> tuple[int, ...]:
 
 
 def known_convolution(match: Match) -> KnownConvolution | None:
-    """The root, which ``is_known``; None unless all extents are known and above 0, and no border is cut off."""
+    """The root, which ``is_known``; None unless all extents are known and above 0, and nothing is cut off ahead."""
     root = match.root
     assert isinstance(root, Call)
     assert isinstance(root.operator, Convolved)
