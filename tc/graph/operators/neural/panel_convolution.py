@@ -2,7 +2,7 @@
 
 Lanes lie along filters, so that strides of the image cost nothing; each step of the sum reads one element of the image
 and a row of a panel (Georganas et al., *Anatomy of High-Performance Deep Learning Convolutions on SIMD Architectures*,
-SC 2018, Section II).
+SC 2018).
 """
 
 from __future__ import annotations
