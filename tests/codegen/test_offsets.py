@@ -63,6 +63,17 @@ def test_quotients_that_isl_rounds_up_come_together_with_remainders(whole: Linea
     assert recombined(other) == other
 
 
+def test_quotients_of_what_is_a_multiple_apart_are_one() -> None:
+    divisor = IndexLiteral(7)
+    for operator in (IndexOperator.FLOOR_DIVIDE, IndexOperator.NONNEGATIVE_DIVIDE):
+        quotient = IndexOperation(IndexOperator.NONNEGATIVE_DIVIDE, (form(3, x=2).expression(), divisor))
+        further = IndexOperation(operator, (form(17, x=2).expression(), divisor))
+        assert recombined(LinearForm(1, {quotient: 5, further: -3})) == LinearForm(-5, {quotient: 2})
+        assert recombined(LinearForm(1, {quotient: 5, further: -5})) == form(-9)
+        other = LinearForm(0, {quotient: 5, IndexOperation(operator, (form(16, x=2).expression(), divisor)): -5})
+        assert recombined(other) == other
+
+
 def test_quotients_in_two_steps_come_together_with_remainders() -> None:
     x = form(3, x=2, z=1).expression()
     part = IndexOperation(IndexOperator.NONNEGATIVE_DIVIDE, (x, IndexLiteral(12)))

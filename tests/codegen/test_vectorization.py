@@ -95,7 +95,7 @@ def call(function: str, element: Expression) -> Call:
 # Without lane versions in the C library: those that the compiler knows, and those of numerics.h that call none.
 PLAIN = ("max", "fmin", "sqrt", "rsqrt", "floor", "fdim", "norm3d", "rhypot")
 LIBRARY = ("log10", "sin", "tan", "pow", "exp10", "cosh")
-WRITTEN_HERE = ("exp", "expm1", "log", "log1p", "tanh", "erf")
+WRITTEN_HERE = ("exp", "expm1", "fmod", "log", "log1p", "tanh", "erf")
 
 
 @one_in(3)
@@ -113,6 +113,21 @@ def test_functions_run_in_lanes_inside_conditions(function: str, tmp_path: Path)
         zero = Literal(0.0, type)
         chosen = Select(binary(">", element, zero), call(function, element), zero, type)
         assert vectorized(rows(chosen, (x,), None), tmp_path)
+
+
+@pytest.mark.parametrize("reduction", [None, Reduction.ADD])
+def test_loops_that_read_one_element_on_a_condition_run_in_lanes(reduction: Reduction | None, tmp_path: Path) -> None:
+    """PReLU: the weight of a row, or of all, is loaded before the loop over lanes."""
+    for type in (ScalarType.FLOAT32, ScalarType.FLOAT16):
+        element, x = matrix(type)
+        for weight, w in (
+            (read("w", type, "i"), buffer("w", type, ROWS)),
+            (read("w", type), buffer("w", type)),
+            (read("w", type, "j"), buffer("w", type, COLUMNS, strides=(0,))),
+        ):
+            chosen = Select(binary(">", element, Literal(0.0, type)), element, binary("*", weight, element), type)
+            value = chosen if reduction is None else Cast(chosen, ScalarType.FLOAT32)
+            assert vectorized(rows(value, (x, w), reduction), tmp_path)
 
 
 def called(program: LoopProgram, folder: Path) -> set[str]:

@@ -589,6 +589,29 @@ TC_INLINED float tc_erf_float32(float x) {
 //= tc_erf_float64
 static inline double tc_erf_float64(double x) { return erf(x); }
 
+//= tc_fmod_float32 < TC_INLINED
+// Exact, in lanes: takes multiples of |y| from |x|, whose quotient is below 2^277, by some bits of it at a time.  Each
+// multiple is the nearest one up to rounding, so that at most 3/4 |y| 2^n is left, exactly: it has 26 bits at most.
+#ifdef __FP_FAST_FMA
+#define TC_LESS(r, q, y) fma(-(q), y, r)
+enum { TC_QUOTIENT_BITS = 50, TC_HIGHEST_BIT = 250 };
+#else
+#define TC_LESS(r, q, y) ((r) - (q) * (y))  // the product has 52 bits at most
+enum { TC_QUOTIENT_BITS = 28, TC_HIGHEST_BIT = 252 };
+#endif
+TC_INLINED float tc_fmod_float32(float x, float y) {
+  const double divisor = fabsf(y), inverse = 1 / divisor;
+  double rest = fabsf(x);
+  #pragma GCC unroll 10
+  for (int bit = TC_HIGHEST_BIT; bit >= 0; bit -= TC_QUOTIENT_BITS) {
+    const double scale = __builtin_ldexp(1.0, bit);
+    const double quotient = rest * (inverse * (1 / scale)) + 0x1.8p52 - 0x1.8p52;
+    rest = TC_LESS(rest, quotient, divisor * scale);
+  }
+  const float found = copysignf(rest < 0 ? rest + divisor : rest, x);
+  return fabsf(y) == INFINITY && fabsf(x) < INFINITY ? x : found;
+}
+
 //= tc_tan_float32
 static inline float tc_tan_float32(float x) { return tan(x); }
 

@@ -9,6 +9,7 @@ from typing import Final, Protocol, TypeVar
 from tc.base.frozen import frozen
 from tc.base.remembered import Remembered
 from tc.base.types import ScalarType
+from tc.codegen.index.hoisted_reads import HoistedRead
 from tc.codegen.index.indices import index_fragment, require_fit
 from tc.codegen.index.kept_offsets import KeptOffsets
 from tc.codegen.index.launch import Launch
@@ -79,8 +80,8 @@ class Scope:
     share.  ``launch``: the grid that runs this.  ``stack``,
     ``scratch``: bytes of the thread's stack and scratch memory that buffers around the node take.  ``totals``: those of
     buffers, by the statement that adds to them.  ``placed``: statements of which is known where they write.
-    ``pieces``: elements that a thread has in arrays.  ``kept``: the offsets of copies that the loop over tiles keeps;
-    ``copying``: the unrolled loops inside of it.
+    ``pieces``: elements that a thread has in arrays; ``hoisted``: in variables.  ``kept``: the offsets of copies that
+    the loop over tiles keeps; ``copying``: the unrolled loops inside of it.
     ``functions``, ``exchanges``: how many of them were printed before.  ``buffers``: those that are declared around the
     node.
     """
@@ -101,6 +102,7 @@ class Scope:
     exchanges: int = 0
     placed: frozenset[str] = frozenset()
     pieces: Pieces | None = None
+    hoisted: tuple[HoistedRead, ...] = ()
     kept: KeptOffsets | None = None
     copying: tuple[Loop, ...] = ()
     buffers: tuple[Parameter, ...] = ()
@@ -192,7 +194,8 @@ class Context:
         body = self.bodies[instance.statement]
         arguments = dict(zip(body.iterators, instance.arguments, strict=True))
         name = instance.gathers_for or body.name if isinstance(instance, Copy) else body.name
-        return Site(name, arguments, scope.variables, scope.offsets, scope.ranges, scope.fixed, scope.pieces)
+        variables, ranges, hoisted = scope.variables, scope.ranges, scope.hoisted
+        return Site(name, arguments, variables, scope.offsets, ranges, scope.fixed, scope.pieces, hoisted)
 
 
 def context_of(

@@ -14,6 +14,7 @@ from tc.base.faults import BOUND, OUTSIDE, UNKNOWN, Check
 from tc.base.frozen import frozen
 from tc.base.remembered import Remembered
 from tc.base.types import Kind, ScalarType, computation_type
+from tc.codegen.index.hoisted_reads import HoistedRead, held_by
 from tc.codegen.index.indices import index_fragment, index_literal, require_fit
 from tc.codegen.index.launch_offsets import LaunchOffsets
 from tc.codegen.index.offset_texts import OffsetTexts
@@ -69,7 +70,8 @@ class Site:
     """Where a statement is printed: the values of its iterators, in terms of ``variables``, which have texts.
 
     ``offsets``: of elements, as far as statements around it have them, too; None where each has its own.  ``fixed``:
-    those that the whole kernel has.  ``ranges``: of the variables.  ``pieces``: elements that are not in memory.
+    those that the whole kernel has.  ``ranges``: of the variables.  ``pieces``: elements that a thread has in arrays;
+    ``hoisted``: in variables.
     """
 
     statement: str
@@ -79,11 +81,12 @@ class Site:
     ranges: Ranges = field(default_factory=dict)
     fixed: LaunchOffsets | None = None
     pieces: Pieces | None = None
+    hoisted: tuple[HoistedRead, ...] = ()
 
     def seen_by(self, iterators: Iterable[str]) -> tuple[object, ...]:
         """All that the text of something with these iterators depends on."""
         own = [self.arguments[name] for name in iterators]
-        return (self.variables, self.ranges, self.offsets, self.fixed, self.pieces, *own)
+        return (self.variables, self.ranges, self.offsets, self.fixed, self.pieces, self.hoisted, *own)
 
 
 class ExpressionPrinter:
@@ -335,6 +338,8 @@ class ExpressionPrinter:
         rest = recombined(linear)
         if site.pieces and not terms and (held := site.pieces.element(tensor, rest, site.variables)):
             return held
+        if site.hoisted and not terms and (name := held_by(site.hoisted, tensor, rest)):
+            return named(name)
         offset: Fragment | None = None
         for sign, term in terms:
             offset = term if offset is None else infix(sign, offset, term)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Final, assert_never
 
 from tc.base.frozen import frozen
+from tc.codegen.index.hoisted_reads import HoistedRead, hoisted_reads
 from tc.codegen.index.indices import after, require_fit, trip_count
 from tc.codegen.index.kept_offsets import KeptOffsets
 from tc.codegen.index.masked_loads import interleaves_masked_loads
@@ -17,7 +18,7 @@ from tc.codegen.printer.lane_totals import lane_total
 from tc.codegen.printer.launches import launch, mapped_loop
 from tc.codegen.printer.loop_pragmas import loop_pragmas
 from tc.codegen.printer.matrices import group_instructions, matrix_instructions
-from tc.codegen.printer.printed import ELSE, Facts, Printed, line
+from tc.codegen.printer.printed import ELSE, Facts, Printed, line, together
 from tc.codegen.printer.range_bounds import range_bounds
 from tc.codegen.printer.registers import RegisterPrinter
 from tc.codegen.printer.routines import (
@@ -68,6 +69,8 @@ from tc.polyhedral.ir.loops import (
 from tc.polyhedral.ir.totals import Total
 
 _ITERATION: Final = "iteration"
+# What the compiler is to make lanes of.
+_LANES: Final = (LoopKind.VECTOR, LoopKind.REDUCTION)
 # Of what is worth a call.
 _OUTLINED_LINES: Final = 64
 
@@ -201,6 +204,23 @@ class KernelPrinter:
         return before + self._loop(loop, replace(scope, accumulation=found)) + behind
 
     def _loop(self, loop: Loop, scope: Scope) -> Printed:
+        if self.context.dialect.vector is None or loop.kind not in _LANES:
+            return self._repeated(loop, scope)
+        context = self.context
+        every = hoisted_reads(loop, context.bodies, context.layouts, context.program.sizes, scope.ranges, scope.hoisted)
+        if len(every) == len(scope.hoisted):
+            return self._repeated(loop, scope)
+        declared = together(self._hoisted(own, scope) for own in every[len(scope.hoisted) :])
+        return (declared + self._repeated(loop, replace(scope, hoisted=every))).braced()
+
+    def _hoisted(self, hoisted: HoistedRead, scope: Scope) -> Printed:
+        """What loads an element into its variable."""
+        context, read = self.context, hoisted.read
+        source = context.expressions.location(read.tensor, read.subscripts, context.site(hoisted.instance, scope))
+        type = context.storage(context.layouts[read.tensor].type)
+        return line("const {} {} = {};", type, named(hoisted.name), source).declaring(named(hoisted.name))
+
+    def _repeated(self, loop: Loop, scope: Scope) -> Printed:
         own = {total.statement: total for total in loop.totals if total.buffer is not None}
         inner = replace(scope.inside(loop), totals={**scope.totals, **own})
         if loop.kind is LoopKind.REDUCTION:
@@ -325,7 +345,7 @@ def _has_register_tile(tree: LoopTree) -> bool:
 
 def _has_variables(scope: Scope) -> bool:
     """Whether lines there may mention other variables than those of loops and buffers."""
-    reduced = scope.accumulation is not None or scope.totals or scope.placed
+    reduced = scope.accumulation is not None or scope.totals or scope.placed or scope.hoisted
     return bool(reduced or scope.launch is not None or scope.offsets is not None)
 
 

@@ -6,10 +6,10 @@ together again: ``12 * (x / 12) + x % 12`` is ``x``.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from operator import add, floordiv, mod, mul, neg, sub
 from types import MappingProxyType
 from typing import Final, TypeAlias, assert_never
@@ -244,7 +244,7 @@ def straightened(form: LinearForm, variable: str, values: range) -> LinearForm:
         return form
     found = [sum(factor * evaluate(term, {variable: value}) for term, factor in own.items()) for value in values]
     slope, odd = divmod(found[1] - found[0], values.step)
-    if odd or any(then - now != slope * values.step for now, then in pairwise(found)):
+    if odd or any(then - now != slope * values.step for now, then in itertools.pairwise(found)):
         return form
     others = LinearForm(form.constant, {t: f for t, f in form.factors.items() if t not in own})
     return others.plus(LinearForm(found[0] - slope * values[0], {IndexVariable(variable): slope}))
@@ -280,10 +280,31 @@ def _only_mentions(expression: IndexExpression, variable: str) -> bool:
 
 def recombined(form: LinearForm) -> LinearForm:
     """The form with quotients and remainders that belong together replaced by what was divided."""
+    form = _shifted(form)
     while (found := _pair(form) or _in_two_steps(form) or _rounded_up(form)) is not None:
         quotient, remainder, whole = found
         left = LinearForm(form.constant, {t: f for t, f in form.factors.items() if t not in (quotient, remainder)})
         form = left.plus(whole, form.factors[remainder])
+    return form
+
+
+def _shifted(form: LinearForm) -> LinearForm:
+    """The form with ``e / k + m`` for ``(e + m * k) / k`` beside ``e / k``, which says that ``e`` is not negative."""
+    quotients = [
+        (term, index_form(whole), divisor)
+        for term in form.factors
+        if isinstance(term, IndexOperation) and term.operator in _QUOTIENTS
+        for whole, divisor in (term.operands,)
+    ]
+    for (term, own, divisor), (other, dividend, by) in itertools.permutations(quotients, 2):
+        distance = own.plus(dividend, -1)
+        if divisor != by or distance.factors or distance.constant <= 0 or not isinstance(by, IndexLiteral):
+            continue
+        whole, rest = divmod(distance.constant, by.value)
+        if not rest:
+            factor = form.factors[term]
+            left = LinearForm(form.constant, {t: f for t, f in form.factors.items() if t != term})
+            return _shifted(left.plus(LinearForm(whole, {other: 1}), factor))
     return form
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import platform
 from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
@@ -205,6 +206,24 @@ def test_lanes_are_as_special_as_scalars(type: ScalarType) -> None:
     for name in calls:
         assert (np.signbit(lanes[name]) == np.signbit(plain[name]))[~np.isnan(plain[name])].all(), name
         np.testing.assert_allclose(lanes[name], plain[name], rtol=32 * float(limits.eps), err_msg=name)
+
+
+def test_remainders_are_exact() -> None:
+    """Of all magnitudes, and next to multiples of the divisor, with a fused multiply-add and without."""
+    random = np.random.default_rng(0)
+    few, factors = random.integers(1, 1 << 24, 4096).astype(np.float32), random.integers(1, 1 << 24, 4096)
+    multiples = few * factors.astype(np.float32)
+    anything = random.integers(0, 1 << 32, (2, 4096), dtype=np.uint32).view(np.float32)
+    xs = np.concatenate([anything[0], multiples, np.nextafter(multiples, np.float32(0)), -multiples])
+    ys = np.concatenate([anything[1], few, few, few])
+    with np.errstate(all="ignore"):
+        exact = np.fmod(xs, ys)
+    call = Call("fmod", (read("x0", ScalarType.FLOAT32, "i"), read("x1", ScalarType.FLOAT32, "i")), ScalarType.FLOAT32)
+    for flags in ((), ("-mno-fma",)) if platform.machine() == "x86_64" else ((),):
+        got = evaluate({"result": call}, {"x0": xs, "x1": ys}, *flags)["result"]
+        np.testing.assert_array_equal(got, exact)
+        number = ~np.isnan(exact)
+        np.testing.assert_array_equal(np.signbit(got)[number], np.signbit(exact)[number])
 
 
 def test_every_function_is_tested() -> None:
