@@ -14,6 +14,7 @@ from enum import IntEnum
 from itertools import product
 from typing import Final, TypeGuard, assert_never
 
+from tc.codegen.index.row_orders import nested, operands_of, row_order
 from tc.codegen.index.shared_offsets import SharedOffsets
 from tc.codegen.index.shared_vectors import ENOUGH_REGISTERS, WRITTEN_OUT, SharedVectors
 from tc.codegen.index.transpose import transposed_nest
@@ -146,6 +147,7 @@ class RegisterPrinter:
 
     def _rows(self, loop: Loop, scope: Scope, known: Mapping[str, int], *, repeated: Repeated) -> Printed:
         """The body of a loop over rows for each of its iterations, behind the vectors that these share."""
+        loop = self._ordered(loop)
         shared = SharedVectors(loop.iterator, self._room, self._vectors)
         shares = repeated is Repeated.FEW and self._shares(loop, known)
         self._shared.extend([shared] if shares else [])
@@ -171,6 +173,19 @@ class RegisterPrinter:
                 + self._tree(tap[1], here, known, repeated=Repeated.FEW)
             ),
         )
+
+    def _ordered(self, loop: Loop) -> Loop:
+        """The loops over rows of a statement that changes each by itself, in an order for which registers suffice."""
+        match _rows_and_lanes(loop):
+            case (_, _, *_, Loop(body=Instance() as instance) as lanes) as nest:
+                body, tile = self._context.bodies[instance.statement], self._tile
+                if body.target != tile.buffer.name or body.reduction is None:
+                    return loop
+                operands = operands_of(instance, body, tile.buffer.name, lanes.iterator, len(tile.vectors))
+                order = row_order(nest[:-1], operands, self._context.vector_registers - tile.size())
+                return loop if order == nest[:-1] else nested(order, lanes)
+            case _:
+                return loop
 
     @property
     def _room(self) -> int:
