@@ -57,6 +57,16 @@ def is_skewed(function: isl.UnionPwAff, body: StatementBody) -> bool:
     return not any(found in (factors, [-factor for factor in factors]) for found in written)
 
 
+def is_sampled(function: isl.UnionPwAff, body: StatementBody) -> bool:
+    """Whether neighbouring iterations of a statement are several iterations of a band member apart."""
+    piece = _piece_of(function, body)
+    if piece is None or len(_iterators_of(piece, body)) != 1 or not piece.isa_aff():
+        return False
+    plain = piece.as_aff()
+    factors = [plain.get_coefficient_val(isl.dim_type.in_, n).to_python() for n in range(len(body.iterators))]
+    return max(map(abs, factors)) > 1
+
+
 def _piece_of(function: isl.UnionPwAff, body: StatementBody) -> isl.PwAff | None:
     """The function of the instances of one statement."""
     pieces = functions_of(function)

@@ -21,11 +21,13 @@ import islpy as isl
 
 from tc.language.isl.affine import isl_name
 from tc.language.isl.pieces import maps_of, sets_of
+from tc.language.program.program import reads_in
 from tc.language.program.specialization import Layout
 from tc.polyhedral.analysis.extents import volume
-from tc.polyhedral.analysis.strides import is_skewed, iterator_of, stride
+from tc.polyhedral.analysis.strides import is_sampled, is_skewed, iterator_of, stride
 from tc.polyhedral.ir.scop import Scop, ScopStatement, layouts_of
 from tc.polyhedral.ir.tree import Band, Filter, Leaf, Member, Node, ScheduleTree, Sequence
+from tc.polyhedral.schedule.alike import have_same_loops, rank, reads_only, share_reads
 from tc.polyhedral.schedule.coincidence import Apart, Shared, coincides, shared_iterators
 from tc.polyhedral.schedule.components import components
 from tc.polyhedral.schedule.dependences import Flow, analyze_dependences, common_blocks
@@ -135,7 +137,7 @@ class _Scheduler:
     def reduces_with(self, first: Group, second: Group, prefix: Prefix) -> bool:
         """Whether one loop nest can run two groups of reductions, and saves reads by doing so."""
         pairs = [(a, b) for a in first if a.accumulates for b in second if b.accumulates]
-        if not pairs or not all(_same_loops(a, b) and _share_reads(a, b) for a, b in pairs):
+        if not pairs or not all(have_same_loops(a, b) and share_reads(a, b) for a, b in pairs):
             return False
         if self.waits(first, second, prefix):
             return False
@@ -145,7 +147,7 @@ class _Scheduler:
         ):
             return all(self.own_members(s, prefix) for s in group)
         # Where they have parallel loops, too, these must remain, and nothing else be read than before.
-        if not all(_reads_only(b, a) for a, b in pairs):
+        if not all(reads_only(b, a) for a, b in pairs):
             return False
         parallel = (len(self.shared(first, prefix)), len(self.shared(second, prefix)))
         return len(self.shared(group, prefix)) >= max(parallel) > 0
@@ -177,7 +179,8 @@ class _Scheduler:
         """Whether two neighbours share a band; the strategy that preserves parallel loops also wants a flow to save.
 
         What few instances hand to many does not fix the loops of these, where they would then run across the rows of
-        what they write; and what runs in parallel by itself is not made to run across the dimensions of what it writes.
+        what they write; and what runs in parallel by itself is not made to run across the dimensions of what it writes,
+        nor in every second iteration.
         """
         if self.fusion is Fusion.PRESERVE_PARALLEL and not self.flows(first, second):
             return self.total_alike(first, second, prefix)
@@ -191,6 +194,8 @@ class _Scheduler:
             return False
         if any(self.is_skewed_by(together, statement, prefix) for statement in first + second):
             return False
+        if any(self.is_sampled_by(together, statement) for statement in first + second):
+            return False
         if parallel == self.parallel(second, prefix) or _FEW * _instances(first) > _instances(second):
             return True
         return not any(self.goes_along_memory(member, second) for member in together)
@@ -198,7 +203,7 @@ class _Scheduler:
     def total_alike(self, first: Group, second: Group, prefix: Prefix) -> bool:
         """Whether two groups compute partial results of rows, or their totals, over the same parallel loops."""
         pairs = [(a, b) for a in first if a.accumulates for b in second if b.accumulates]
-        if not pairs or not all({a.name, b.name} <= self.in_parts and _same_loops(a, b) for a, b in pairs):
+        if not pairs or not all({a.name, b.name} <= self.in_parts and have_same_loops(a, b) for a, b in pairs):
             return False
         every = [self.parallel(group, prefix) for group in (first, second, first + second)]
         return len(set(every)) == 1 and not self.passes_between_kernels(first, second)
@@ -207,6 +212,17 @@ class _Scheduler:
         """Whether a loop runs across the dimensions that a statement writes, which alone has parallel loops."""
         alone = self.parallel((statement,), prefix) > 0
         return alone and any(is_skewed(member.function, statement.body) for member in members)
+
+    def is_sampled_by(self, members: Items[Member], statement: ScopStatement) -> bool:
+        """Whether a loop has iterations without an instance between those of a statement: of a reduction, or of one
+        that reads neighbours in neighbouring instances.
+        """
+        sampled = [member.function for member in members if is_sampled(member.function, statement.body)]
+        if not sampled or statement.accumulates:
+            return bool(sampled)
+        names = [iterator_of(function, statement.body) for function in sampled]
+        reads = list(reads_in(statement.body.value))
+        return any(stride(r.subscripts, self.layouts[r.tensor], name) == 1 for name in names if name for r in reads)
 
     def goes_along_memory(self, member: Member, group: Group) -> bool:
         """Whether neighbouring iterations write neighbours, in the statement that has the most of them."""
@@ -275,11 +291,7 @@ class _Scheduler:
         if len(group) == 1:
             members = self.own_members(group[0], prefix)
             return Band(members, permutable=True, child=Leaf()) if members else Leaf()
-        if (
-            all(s.accumulates for s in group)
-            and len({_shape(s) for s in group}) == 1
-            and not self.shared(group, prefix)
-        ):
+        if all(s.accumulates for s in group) and len({rank(s) for s in group}) == 1 and not self.shared(group, prefix):
             return self.reduce_together(group, prefix)
         members = self.shared(group, prefix)
         below = prefix.below(members, _names(group))
@@ -370,40 +382,12 @@ def _tied(group: Group, in_parts: frozenset[str]) -> isl.UnionMap:
     found = isl.UnionMap.empty(group[0].domain.get_space().params())
     reductions = [statement for statement in group if statement.accumulates]
     for first, second in itertools.combinations(reductions, 2):
-        alike = {first.name, second.name} <= in_parts or _share_reads(first, second)
-        if alike and _same_loops(first, second):
+        alike = {first.name, second.name} <= in_parts or share_reads(first, second)
+        if alike and have_same_loops(first, second):
             same = isl.Map.identity(first.domain.get_space().map_from_set()).intersect_domain(first.domain)
             same = same.set_tuple_name(isl.dim_type.out, second.name)
             found = found.union(isl.UnionMap.from_map(same))
     return found
-
-
-def _shape(statement: ScopStatement) -> int:
-    return int(statement.domain.dim(isl.dim_type.set))
-
-
-def _same_loops(first: ScopStatement, second: ScopStatement) -> bool:
-    """Whether the two have the same iteration domain, iterator by iterator."""
-    if _shape(first) != _shape(second):
-        return False
-    return bool(first.domain.reset_tuple_id().is_equal(second.domain.reset_tuple_id()))
-
-
-def _share_reads(first: ScopStatement, second: ScopStatement) -> bool:
-    """Whether some tensor is read in the same place by both, at the same values of the iterators."""
-    theirs = [relation.reset_tuple_id(isl.dim_type.in_) for relation in second.reads]
-    return any(
-        relation.reset_tuple_id(isl.dim_type.in_).is_equal(other)
-        for relation in first.reads
-        for other in theirs
-        if relation.get_tuple_name(isl.dim_type.out) == other.get_tuple_name(isl.dim_type.out)
-    )
-
-
-def _reads_only(second: ScopStatement, first: ScopStatement) -> bool:
-    """Whether the second reads nothing but what the first does, beside what it reduces into."""
-    theirs, own = ({relation.get_tuple_name(isl.dim_type.out) for relation in s.reads} for s in (first, second))
-    return own - {relation.get_tuple_name(isl.dim_type.out) for relation in second.writes} <= theirs
 
 
 def _iterator(statement: ScopStatement, position: int) -> isl.UnionPwAff:
