@@ -63,6 +63,16 @@ def test_quotients_that_isl_rounds_up_come_together_with_remainders(whole: Linea
     assert recombined(other) == other
 
 
+def test_remainders_of_what_is_a_multiple_apart_come_together_with_quotients() -> None:
+    divisor = IndexLiteral(20)
+    quotient = IndexOperation(IndexOperator.FLOOR_DIVIDE, (form(x=1, y=-8).expression(), divisor))
+    for shift, together in ((100, True), (0, True), (90, False)):
+        dividend = form(shift, x=1, y=-8).expression()
+        remainder = IndexOperation(IndexOperator.NONNEGATIVE_REMAINDER, (dividend, divisor))
+        split = LinearForm(0, {quotient: 40, remainder: 2})
+        assert recombined(split) == (form(x=2, y=-16) if together else split)
+
+
 def test_quotients_of_what_is_a_multiple_apart_are_one() -> None:
     divisor = IndexLiteral(7)
     for operator in (IndexOperator.FLOOR_DIVIDE, IndexOperator.NONNEGATIVE_DIVIDE):

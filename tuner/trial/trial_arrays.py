@@ -11,7 +11,16 @@ import numpy as np
 import numpy.typing as npt
 
 from tc.base.interface import Interface
-from tc.language.program.program import Cast, Expression, Program, Read, Role, walk
+from tc.language.program.program import (
+    Cast,
+    Expression,
+    Program,
+    Read,
+    Role,
+    Select,
+    children,
+    walk,
+)
 from tc.language.program.specialization import Signature, Specialization
 from tc.runtime.frameworks.numpy_arrays import numpy_dtype
 
@@ -43,25 +52,45 @@ def random_arrays(
     return made
 
 
-def _indexed(tensor: str, specialization: Specialization) -> Iterator[int]:
-    """How many values the elements of ``tensor`` can have where they choose elements of another."""
+def _indexed(tensor: str, specialization: Specialization, known: frozenset[str] = frozenset()) -> Iterator[int]:
+    """How many values the elements of ``tensor`` can have where they choose elements of another.
+
+    They do so by way of temporaries, too: as indices from the end are counted, in ``J(i) = I(i) < 0 ? I(i) + N : I(i)``.
+    ``known``: the tensors of which it was asked.
+    """
     for statement in specialization.program.statements:
         for read in _reads((statement.value, *statement.subscripts, *statement.conditions)):
             for dimension, subscript in enumerate(read.subscripts):
                 if tensor in {inner.tensor for inner in _reads((subscript,))}:
                     # Where an index is computed with, 0 is the value that most likely stays in range.
-                    plain = isinstance(_without_casts(subscript), Read)
-                    yield specialization.layouts[read.tensor].shape[dimension] if plain else 1
+                    yield specialization.layouts[read.tensor].shape[dimension] if _is_plain(subscript, tensor) else 1
+        if statement.target not in {tensor, *known} and _is_part(statement.value, tensor):
+            for values in _indexed(statement.target, specialization, known | {tensor}):
+                yield values if _is_plain(statement.value, tensor) else 1
 
 
 def _reads(expressions: Iterable[Expression]) -> Iterator[Read]:
     return (e for expression in expressions for e in walk(expression) if isinstance(e, Read))
 
 
-def _without_casts(expression: Expression) -> Expression:
-    while isinstance(expression, Cast):
-        expression = expression.operand
-    return expression
+def _is_part(value: Expression, tensor: str) -> bool:
+    """Whether a value is computed with elements of the tensor; those that choose what is read are not part of it."""
+    if isinstance(value, Read):
+        return value.tensor == tensor
+    return any(_is_part(part, tensor) for part in children(value))
+
+
+def _is_plain(index: Expression, tensor: str) -> bool:
+    """Whether an index is an element of the tensor, as it is, at least on some condition."""
+    match index:
+        case Read():
+            return index.tensor == tensor
+        case Cast(operand):
+            return _is_plain(operand, tensor)
+        case Select(_, then, otherwise):
+            return _is_plain(then, tensor) or _is_plain(otherwise, tensor)
+        case _:
+            return False
 
 
 def keep_arrays(arrays: Mapping[str, Array], folder: Path) -> None:

@@ -315,22 +315,31 @@ _Together: TypeAlias = tuple[IndexExpression, IndexExpression, LinearForm]
 def _pair(form: LinearForm) -> _Together | None:
     """A quotient ``e / k``, and the remainder of the same by ``k`` with a ``k``-th of its factor: ``e``.
 
-    The remainder of ``e % m`` by a divisor of ``m`` is that of ``e``.
+    The remainder of ``e % m`` by a divisor of ``m`` is that of ``e``, and that of ``e + m * k`` by ``k``, too.
     """
     for term, factor in form.factors.items():
         match term:
             case IndexOperation(operator, (whole, IndexLiteral(divisor))) if operator in _QUOTIENTS:
-                wanted = [whole]
+                wanted = [index_form(whole)]
                 match whole:
                     case IndexOperation(IndexOperator.NONNEGATIVE_REMAINDER, (inner, IndexLiteral(modulus))) if (
                         modulus % divisor == 0
                     ):
-                        wanted.append(inner)
-                for dividend in wanted:
-                    remainder = IndexOperation(IndexOperator.NONNEGATIVE_REMAINDER, (dividend, IndexLiteral(divisor)))
-                    if form.factors.get(remainder, 0) * divisor == factor:
-                        return term, remainder, index_form(whole)
+                        wanted.append(index_form(inner))
+                for remainder, times in form.factors.items():
+                    if times * divisor == factor and _is_remainder(remainder, wanted, divisor):
+                        return term, remainder, wanted[0]
     return None
+
+
+def _is_remainder(term: IndexExpression, dividends: list[LinearForm], divisor: int) -> bool:
+    """Whether a term is the remainder of one of these, or of what is multiples of the divisor apart."""
+    match term:
+        case IndexOperation(IndexOperator.NONNEGATIVE_REMAINDER, (whole, IndexLiteral(number))) if number == divisor:
+            distances = (index_form(whole).plus(dividend, -1) for dividend in dividends)
+            return any(not distance.factors and distance.constant % divisor == 0 for distance in distances)
+        case _:
+            return False
 
 
 def _in_two_steps(form: LinearForm) -> _Together | None:

@@ -39,6 +39,19 @@ def test_where_an_index_is_computed_with_it_is_zero() -> None:
     assert not arrays["I"].any()
 
 
+@pytest.mark.parametrize(
+    ("values", "highest"),
+    [("I(b) < 0 ? I(b) + 4 : I(b)", 4), ("int64(I(b))", 4), ("I(b) + 1", 1), ("W(I(b)) > 0 ? 1 : 0", 3)],
+)
+def test_indices_that_temporaries_choose_are_in_range(values: str, highest: int) -> None:
+    """As graphs have them: indices may count from the end."""
+    text = f"def f(float(E) T, int32(B) I, float(V) W) -> (J, O) {{ J(b) = {values}  O(b) = T(J(b)) where b in 0:B }}"
+    f = tc.define(text).f
+    arrays = random_arrays(f.program, f.specialize((4,), (100,), (3,)), 0)
+    assert set(np.unique(arrays["I"])) == set(range(highest))
+    assert np.isfinite(f.reference(*arrays.values())[1]).all()
+
+
 def test_in_out_results_have_first_values() -> None:
     f = tc.define("def f(float(N) x) -> (y) { y(i) += x(i) }").f
     assert set(random_arrays(f.program, f.specialize((4,)), 0)) == {"x", "y"}
