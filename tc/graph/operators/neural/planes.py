@@ -13,6 +13,7 @@ from tc.base.types import ScalarType
 from tc.graph.ir.builder import Builder
 from tc.graph.ir.sizes import elements
 from tc.graph.ir.values import Value
+from tc.graph.operators.neural.phases import Phase, phased_sums, phases_of
 from tc.graph.operators.neural.pooling import window_counts
 from tc.graph.operators.neural.rounding import real_type
 from tc.graph.operators.neural.windows import Window, Windows, affine, divided, offset, span, summed, where
@@ -169,11 +170,25 @@ def average_pool_gradient(
     statements, number = window_counts(windows, list(map(str, spatial)), with_padding=with_padding)
     if divisor is not None:
         statements, number = [], str(divisor)
-    ranges = [f"{place} in 0:{extent}" for place, extent in zip(windows.places, spatial, strict=True)]
-    ranges += [f"{k} in 0:{extent}" for k, extent in zip(windows.elements, windows.kernel, strict=True)]
-    statements += [
-        f"{access('M', at)} = {access('G', at)} / {real_type(gradient.type)}({number})",
-        *summed(gradient.type, at, access("M", ["n", "c", *sources]), [*ranges, *clauses]),
-    ]
+    statements.append(f"{access('M', at)} = {access('G', at)} / {real_type(gradient.type)}({number})")
+    phases = phases_of(windows, list(map(str, spatial)))
+    if phases is None:
+        ranges = [f"{place} in 0:{extent}" for place, extent in zip(windows.places, spatial, strict=True)]
+        ranges += [f"{k} in 0:{extent}" for k, extent in zip(windows.elements, windows.kernel, strict=True)]
+        statements += summed(gradient.type, at, access("M", ["n", "c", *sources]), [*ranges, *clauses])
+    else:
+        statements += _sums_in_phases(gradient.type, windows, phases)
     image = parameter(gradient.type, ["N", "C", *windows.sizes], "G")
     return builder.call(definition("average_pool_gradient", [image], ["Y"], statements), gradient)[0]
+
+
+def _sums_in_phases(type: ScalarType, windows: Windows, phases: Sequence[Sequence[Phase]]) -> list[str]:
+    """The statements that add up ``M`` over the windows of each element: elements of one phase are in as many."""
+    sums, results = list[str](), list[str]()
+    for number, own in enumerate(phased_sums(windows, phases)):
+        total, ranges = "0", ["n in 0:N", "c in 0:C", *own.ranges]
+        if not own.empty:
+            total = access(f"T{number}", ["n", "c", *windows.places])
+            sums.append(f"{total} +=! {access('M', ['n', 'c', *own.positions])}{where(own.clauses)}")
+        results.append(f"{access('Y', ['n', 'c', *own.places])} = {type}({total}){where(ranges)}")
+    return [*sums, *results]
