@@ -101,7 +101,7 @@ def _through_torch(given: argparse.Namespace) -> None:
 
 def _beside_libraries(given: argparse.Namespace) -> None:
     if given.command == "models":
-        _models(given.paths, given.threads, given.rounds)
+        _models(given.paths, given.threads, given.rounds, given.cache)
     else:
         _matrices(given)
 
@@ -173,14 +173,14 @@ def _overlapping(rounds: int) -> None:
         sys.exit(f"more than {MOST_RATIO} times as long in one statement: {', '.join(late)}")
 
 
-def _models(paths: Sequence[str], threads: int, rounds: int) -> None:
+def _models(paths: Sequence[str], threads: int, rounds: int, cache: Path | None) -> None:
     from benchmarks.apart import mean_line
     from benchmarks.models import HEADER, DifferentError, Model, measure_models
 
     print(HEADER, flush=True)
     ratios = []
     try:
-        for found in measure_models([Model.parse(path) for path in paths], threads, rounds):
+        for found in measure_models([Model.parse(path) for path in paths], threads, rounds, cache):
             print(found.line, flush=True)
             ratios.append(found.ratio)
     except DifferentError as error:

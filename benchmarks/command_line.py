@@ -84,6 +84,7 @@ def command_line() -> argparse.ArgumentParser:
     models.add_argument("paths", nargs="+", help="files, with shapes of inputs as in model.onnx=1x3x224x224,1x10")
     models.add_argument("--threads", type=int, default=2, help="of both")
     models.add_argument("--rounds", type=int, default=2, help="of turns")
+    models.add_argument("--cache", type=Path, help="of tc-tune, with the kernels of ours; none compiles all anew")
     bench = commands.add_parser("kernelbench", help="KernelBench's problems beside eager PyTorch and Inductor")
     bench.add_argument("path", type=Path, help="a checkout of KernelBench")
     bench.add_argument("--level", type=int, action="append", default=[], help="1, 2 or 3; may be repeated")

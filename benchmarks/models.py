@@ -7,6 +7,7 @@ planning takes of it is measured in a process of its own.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -76,14 +77,17 @@ class Found:
         return f"{self.model.path.stem:40}{self.kernels:9}{times}{self.ratio:8.2f}"
 
 
-def measure_models(models: Sequence[Model], threads: int, rounds: int) -> Iterator[Found]:
-    """Each model in so many rounds of turns; DifferentError where the results differ."""
+def measure_models(models: Sequence[Model], threads: int, rounds: int, cache: Path | None = None) -> Iterator[Found]:
+    """Each model in so many rounds of turns; DifferentError where the results differ.
+
+    ``cache``: a file that ``tc-tune`` has written, whose kernels ours takes; None compiles all of them anew.
+    """
     for model in models:
         with tempfile.TemporaryDirectory() as folder:
             planner = _Process(model, _PLANNING, threads, Path(folder))
             (planning,) = planner.read()
             planner.end()
-            contenders = [_Process(model, name, threads, Path(folder)) for name in CONTENDERS]
+            contenders = [_Process(model, name, threads, Path(folder), cache) for name in CONTENDERS]
             try:
                 made = [contender.read() for contender in contenders]
                 _compare(model, Path(folder))
@@ -107,11 +111,14 @@ def _compare(model: Model, folder: Path) -> None:
 class _Process:
     """A contender in a process of its own, which says that it is ready, and waits for its turns."""
 
-    def __init__(self, model: Model, contender: str, threads: int, folder: Path) -> None:
+    def __init__(self, model: Model, contender: str, threads: int, folder: Path, cache: Path | None = None) -> None:
         shapes = ",".join("x".join(map(str, shape)) for shape in model.shapes)
         arguments = [contender, f"{model.path}={shapes}", str(threads), str(folder)]
         command = [sys.executable, "-m", "benchmarks.models", *arguments]
-        self._process: Final = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        kept = {} if cache is None else {"TC_CACHE": str(cache), "TC_CACHE_MODE": "warn"}
+        self._process: Final = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, **kept}
+        )
 
     def read(self) -> tuple[float, ...]:
         """The numbers of a line; CalledProcessError where the process ended."""
