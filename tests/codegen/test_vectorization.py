@@ -177,8 +177,11 @@ def test_guarded_divisions_run_in_lanes(tmp_path: Path) -> None:
 
 def test_conversions_run_in_lanes(tmp_path: Path) -> None:
     element, x = matrix(ScalarType.FLOAT32)
-    for type in (ScalarType.INT32, ScalarType.UINT8, ScalarType.FLOAT64, ScalarType.BFLOAT16):
+    for type in (ScalarType.INT32, ScalarType.UINT8, ScalarType.INT64, ScalarType.FLOAT64, ScalarType.BFLOAT16):
         assert vectorized(rows(Cast(element, type), (x,), None), tmp_path)
+    wide, y = matrix(ScalarType.FLOAT64)
+    for type in (ScalarType.INT64, ScalarType.UINT64):
+        assert vectorized(rows(Cast(wide, type), (y,), None), tmp_path)
     zero = Literal(0.0, element.type)
     assert vectorized(rows(Select(binary("<", element, zero), zero, element, element.type), (x,), None), tmp_path)
 

@@ -38,6 +38,13 @@ def test_quotients_that_are_rounded_down(dtype: torch.dtype) -> None:
     )
 
 
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.int8, torch.uint8])
+def test_quotients_by_numbers_of_both_signs(dtype: torch.dtype) -> None:
+    x = torch.arange(-12, 13).abs().to(dtype) if dtype is torch.uint8 else torch.arange(-12, 13).to(dtype)
+    for number in (1, 3, 7) if dtype is torch.uint8 else (1, 3, 7, -1, -3):
+        agrees(lambda x, n=number: (x // n, x % n, torch.div(x, n, rounding_mode="floor"), torch.remainder(x, n)), x)
+
+
 def test_quotients_of_zeros_and_infinities() -> None:
     def function(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         found = torch.div(x, y, rounding_mode="floor")

@@ -1,4 +1,4 @@
-// What C's compilers are told of functions of the library.
+// What C's compilers are told of functions of the library, and what they make lanes of that GPUs have instructions for.
 
 //= acos acosf acosh acoshf asin asinf asinh asinhf atan atanf atanh atanhf cbrt cbrtf cos cosf cosh coshf erf erfc erfcf exp exp2 exp2f expm1 log log10 log10f log1p log2 log2f sin sinf sinh sinhf tan tanh atan2 atan2f hypot hypotf pow powf
 // glibc has versions of these for lanes, at most 4 ulps off, but declares them only under -ffast-math.  Their last bits
@@ -18,3 +18,35 @@ TC_LANES(double, tan, double) TC_LANES(double, tanh, double)
 TC_LANES_2(atan2) TC_LANES_2(hypot)
 #endif
 #endif
+
+//= TC_TO_INT64 TC_TO_UINT64
+// As TC_TO_INTEGER, by the bits of a number, whose halves processors convert in lanes; few do so with the whole.
+// SMALL: the bits of the power of two after the greatest value; INFINITE: those of infinity; what is above them is NaN.
+#define TC_TO_LONG(name, type, source, real, bits, small, infinite, result)                 \
+  static inline type tc_##name##_from_##source(real x) {                                    \
+    const union { real x; bits i; } given = {.x = x};                                       \
+    const bits magnitude = given.i & ((bits)-1 ^ (bits)1 << (8 * sizeof(bits) - 1));        \
+    const bits fits = -(bits)(magnitude < small), nan = -(bits)(magnitude > infinite);      \
+    const union { bits i; real x; } size = {.i = magnitude & fits};                         \
+    const uint32_t high = (uint32_t)(size.x * (real)0x1p-32);                               \
+    const uint32_t low = (uint32_t)(size.x - (real)high * (real)0x1p32);                    \
+    const uint64_t found = (uint64_t)high << 32 | low;                                      \
+    const int64_t sign = given.i >> (8 * sizeof(bits) - 1), past = ~(fits | nan);           \
+    return result;                                                                          \
+  }
+#define TC_TO_INT64(source, real, bits, small, infinite)                                    \
+  TC_TO_LONG(int64, int64_t, source, real, bits, small, infinite, ((found ^ sign) - sign) | (past & (INT64_MAX - sign)))
+#define TC_TO_UINT64(source, real, bits, small, infinite)                                   \
+  TC_TO_LONG(uint64, uint64_t, source, real, bits, small, infinite, (found | past) & ~sign)
+
+//= tc_int64_from_float32
+TC_TO_INT64(float32, float, int32_t, 0x5f000000, 0x7f800000)
+
+//= tc_int64_from_float64
+TC_TO_INT64(float64, double, int64_t, 0x43e0000000000000, 0x7ff0000000000000)
+
+//= tc_uint64_from_float32
+TC_TO_UINT64(float32, float, int32_t, 0x5f800000, 0x7f800000)
+
+//= tc_uint64_from_float64
+TC_TO_UINT64(float64, double, int64_t, 0x43f0000000000000, 0x7ff0000000000000)

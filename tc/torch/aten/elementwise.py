@@ -141,7 +141,7 @@ def _divided(operation: Operation) -> Value:
     if type.is_floating:
         text = "trunc({0} / {1})" if mode == "trunc" else _FLOORED_QUOTIENT
         return formula(operation, "div", text, operands, type)
-    rounded = "{0} / {1}" if mode == "trunc" else _FLOORED
+    rounded = "{0} / {1}" if mode == "trunc" else _floored(operands[1])
     return formula(operation, "div", rounded, operands, type)
 
 
@@ -153,16 +153,29 @@ _FLOORED_QUOTIENT: Final = (
 )
 _FLOORED: Final = "{0} / {1} - ({0} % {1} != 0 && ({0} < 0) != ({1} < 0) ? 1 : 0)"
 _INTEGER_REMAINDER: Final = "({0} % {1} != 0 && ({0} % {1} < 0) != ({1} < 0)) ? {0} % {1} + {1} : {0} % {1}"
+# The same by what is known to be positive, as most divisors are, with fewer conditions.
+_FLOORED_BY_POSITIVE: Final = "{0} / {1} - ({0} % {1} < 0 ? 1 : 0)"
+_REMAINDER_BY_POSITIVE: Final = "{0} % {1} < 0 ? {0} % {1} + {1} : {0} % {1}"
 _REMAINDER: Final = "fmod({0}, {1}) != 0 && (fmod({0}, {1}) < 0) != ({1} < 0) ? fmod({0}, {1}) + {1} : fmod({0}, {1})"
 
 
+def _is_positive(divisor: object) -> bool:
+    """Whether it is a number above 0, as an integer, too."""
+    return isinstance(divisor, int | float) and divisor >= 1
+
+
+def _floored(divisor: object) -> str:
+    return _FLOORED_BY_POSITIVE if _is_positive(divisor) else _FLOORED
+
+
 def _remainder(operation: Operation) -> Value:
-    text = _REMAINDER if operation.type.is_floating else _INTEGER_REMAINDER
+    text = _REMAINDER_BY_POSITIVE if _is_positive(operation["other"]) else _INTEGER_REMAINDER
+    text = _REMAINDER if operation.type.is_floating else text
     return formula(operation, "remainder", text, [operation["self"], operation["other"]], operation.type)
 
 
 def _floor_divided(operation: Operation) -> Value:
-    text = _FLOORED_QUOTIENT if operation.type.is_floating else _FLOORED
+    text = _FLOORED_QUOTIENT if operation.type.is_floating else _floored(operation["other"])
     return formula(operation, "floor_divide", text, [operation["self"], operation["other"]], operation.type)
 
 
