@@ -608,8 +608,8 @@ TC_INLINED float tc_fmod_float32(float x, float y) {
     const double quotient = rest * (inverse * (1 / scale)) + 0x1.8p52 - 0x1.8p52;
     rest = TC_LESS(rest, quotient, divisor * scale);
   }
-  const float found = copysignf(rest < 0 ? rest + divisor : rest, x);
-  return fabsf(y) == INFINITY && fabsf(x) < INFINITY ? x : found;
+  const float found = rest < 0 ? rest + divisor : rest, own = found != found ? found : copysignf(found, x);
+  return fabsf(y) == INFINITY && fabsf(x) < INFINITY ? x : own;
 }
 
 //= tc_tan_float32
