@@ -28,10 +28,12 @@ def require_sound(plan: MemoryPlan, signatures: Mapping[tuple[str, ...], Signatu
         root = plan.storage.roots[name]
         low, high = _reach(graph.values[name])
         _require(low >= -start and start + high <= _bytes(graph.values[root]), f"`{name}` lies outside of `{root}`")
-    for one, other in itertools.combinations(plan.blocks, 2):
-        first, second = plan.offsets[one.name], plan.offsets[other.name]
-        apart = first + one.bytes <= second or second + other.bytes <= first
-        _require(apart or not one.meets(other), f"`{one.name}` and `{other.name}` lie in one place")
+    placed = sorted(((plan.offsets[block.name], block) for block in plan.blocks), key=lambda item: item[0])
+    for number, (start, one) in enumerate(placed):
+        for second, other in itertools.islice(placed, number + 1, None):
+            if second >= start + one.bytes:
+                break  # so are all others
+            _require(not one.meets(other), f"`{one.name}` and `{other.name}` lie in one place")
     for block in plan.blocks:
         fits = block.bytes >= _bytes(graph.values[block.name]) and plan.offsets[block.name] >= 0
         _require(fits, f"there is no room for `{block.name}`")
