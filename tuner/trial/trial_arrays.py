@@ -55,7 +55,8 @@ def random_arrays(
 def _indexed(tensor: str, specialization: Specialization, known: frozenset[str] = frozenset()) -> Iterator[int]:
     """How many values the elements of ``tensor`` can have where they choose elements of another.
 
-    They do so by way of temporaries, too: as indices from the end are counted, in ``J(i) = I(i) < 0 ? I(i) + N : I(i)``.
+    They do so by way of temporaries, too, as where indices may count from the end:
+    ``J(i) = I(i) < 0 ? I(i) + N : I(i)``.
     ``known``: the tensors of which it was asked.
     """
     for statement in specialization.program.statements:
