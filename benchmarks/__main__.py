@@ -177,6 +177,8 @@ def _models(paths: Sequence[str], threads: int, rounds: int, cache: Path | None)
     from benchmarks.apart import mean_line
     from benchmarks.models import HEADER, DifferentError, Model, measure_models
 
+    if cache is not None and not cache.is_file():
+        raise UsageError(f"there is no cache {cache}")
     print(HEADER, flush=True)
     ratios = []
     try:

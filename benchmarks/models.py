@@ -80,7 +80,8 @@ class Found:
 def measure_models(models: Sequence[Model], threads: int, rounds: int, cache: Path | None = None) -> Iterator[Found]:
     """Each model in so many rounds of turns; DifferentError where the results differ.
 
-    ``cache``: a file that ``tc-tune`` has written, whose kernels ours takes; None compiles all of them anew.
+    ``cache``: a file that ``tc-tune`` has written, whose kernels ours takes; None: those of the process's own
+    cache, if there is one.
     """
     for model in models:
         with tempfile.TemporaryDirectory() as folder:

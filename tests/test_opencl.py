@@ -81,6 +81,12 @@ def test_an_index_out_of_range_is_reported() -> None:
         pick(np.ones(8, np.float32), np.array([0, 8], np.int32), target="opencl")
 
 
+def test_remainders_are_those_of_the_device() -> None:
+    f = tc.define("def f(float(N) x, float(N) y) -> (z) { z(i) = fmod(x(i), y(i)) + x(i) % y(i) }").single()
+    x, y = np.linspace(-9, 9, 41).astype(np.float32), np.linspace(0.5, 3, 41).astype(np.float32)
+    np.testing.assert_array_equal(f(x, y, target="opencl"), 2 * np.fmod(x, y))
+
+
 def test_what_the_compiler_refuses_is_shown() -> None:
     with pytest.raises(tc.CompileError) as info:
         compile_opencl("no code")

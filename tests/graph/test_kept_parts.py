@@ -25,6 +25,7 @@ from tc.base.types import ScalarType
 from tc.cache.content.configured import Configuration, Mode, open_reader
 from tc.cache.content.store import Store
 from tc.cache.format.records import Plan
+from tc.graph.ir.builder import Builder
 from tc.graph.ir.nodes import Call
 from tc.graph.ir.sizes import open_size
 from tc.graph.ir.source import Declared, Request
@@ -157,6 +158,24 @@ def test_random_plans_come_back_and_are_sound(seed: int) -> None:
     for node, one in zip(own.nodes, other.nodes, strict=True):
         assert (node.operands, node.results, node.origin) == (one.operands, one.results, one.origin)
         assert getattr(node, "how", None) == getattr(one, "how", None)
+
+
+def test_nothing_is_in_the_place_of_an_empty_value() -> None:
+    """Empty values are at the beginning of the arena, where others are, too."""
+    builder = Builder("g")
+    x = builder.input("x", ScalarType.FLOAT32, (16,))
+    relu = "def r(float(N) X) -> (Y) { Y(i) = max(X(i), 0.0) }"
+    twice = "def t(float(N) X, float(M) E) -> (Y, Z) { Y(i) = 2 * X(i)  Z(i) = 2 * E(i) }"
+    (kept,) = builder.call(relu, x)
+    (nothing,) = builder.call(relu, builder.slice(x, (0,), (1,), (0,)))
+    first, second = builder.call(twice, kept, nothing)
+    graph = builder.finish([first, second])
+    plan = prepared(graph, Settings(rules=(), fuse=False, in_place=False)).memory
+    assert {plan.offsets[block.name] for block in plan.blocks if block.bytes == 0} == {0}
+    found = stored_and_back(plan)
+    assert found is not None
+    require_sound(found[1], found[2])
+    require_sound(replace(found[1], blocks=found[1].blocks[::-1]), found[2])
 
 
 def test_plans_that_leave_their_memory_are_refused() -> None:

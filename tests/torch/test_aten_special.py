@@ -41,8 +41,14 @@ def test_quotients_that_are_rounded_down(dtype: torch.dtype) -> None:
 @pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.int8, torch.uint8])
 def test_quotients_by_numbers_of_both_signs(dtype: torch.dtype) -> None:
     x = torch.arange(-12, 13).abs().to(dtype) if dtype is torch.uint8 else torch.arange(-12, 13).to(dtype)
-    for number in (1, 3, 7) if dtype is torch.uint8 else (1, 3, 7, -1, -3):
+    for number in (1, 3, 200) if dtype is torch.uint8 else (1, 3, 7, -1, -3):
         agrees(lambda x, n=number: (x // n, x % n, torch.div(x, n, rounding_mode="floor"), torch.remainder(x, n)), x)
+
+
+def test_quotients_by_numbers_that_wrap() -> None:
+    x = torch.arange(-12, 13)
+    agrees(lambda x: (x // 200, x % 200), x.to(torch.int8))
+    agrees(lambda x: (x // 40000, x % 40000), x.to(torch.int16))
 
 
 def test_quotients_of_zeros_and_infinities() -> None:

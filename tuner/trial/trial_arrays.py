@@ -16,6 +16,7 @@ from tc.language.program.program import (
     Expression,
     Program,
     Read,
+    Reduction,
     Role,
     Select,
     children,
@@ -52,22 +53,28 @@ def random_arrays(
     return made
 
 
-def _indexed(tensor: str, specialization: Specialization, known: frozenset[str] = frozenset()) -> Iterator[int]:
+def _indexed(tensor: str, specialization: Specialization) -> Iterator[int]:
     """How many values the elements of ``tensor`` can have where they choose elements of another.
 
     They do so by way of temporaries, too, as where indices may count from the end:
     ``J(i) = I(i) < 0 ? I(i) + N : I(i)``.
-    ``known``: the tensors of which it was asked.
     """
-    for statement in specialization.program.statements:
-        for read in _reads((statement.value, *statement.subscripts, *statement.conditions)):
-            for dimension, subscript in enumerate(read.subscripts):
-                if tensor in {inner.tensor for inner in _reads((subscript,))}:
-                    # Where an index is computed with, 0 is the value that most likely stays in range.
-                    yield specialization.layouts[read.tensor].shape[dimension] if _is_plain(subscript, tensor) else 1
-        if statement.target not in {tensor, *known} and _is_part(statement.value, tensor):
-            for values in _indexed(statement.target, specialization, known | {tensor}):
-                yield values if _is_plain(statement.value, tensor) else 1
+    pending, known = [(tensor, True)], set[tuple[str, bool]]()  # whether its elements are those of ``tensor``
+    while pending:
+        own, plain = pending.pop()
+        if (own, plain) in known:
+            continue
+        known.add((own, plain))
+        for statement in specialization.program.statements:
+            for read in _reads((statement.value, *statement.subscripts, *statement.conditions)):
+                for dimension, subscript in enumerate(read.subscripts):
+                    if own in {inner.tensor for inner in _reads((subscript,))}:
+                        # Where an index is computed with, 0 is the value that most likely stays in range.
+                        kept = plain and _is_plain(subscript, own)
+                        yield specialization.layouts[read.tensor].shape[dimension] if kept else 1
+            if _is_part(statement.value, own):
+                sums = statement.reduction in (Reduction.ADD, Reduction.MULTIPLY)
+                pending.append((statement.target, plain and not sums and _is_plain(statement.value, own)))
 
 
 def _reads(expressions: Iterable[Expression]) -> Iterator[Read]:

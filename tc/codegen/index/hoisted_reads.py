@@ -8,15 +8,27 @@ tensor for all values of the loops around, it is loaded once before the loop, wh
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import assert_never
 
 from tc.base.frozen import frozen
 from tc.language.program.guards import guarded_reads
 from tc.language.program.program import Read
 from tc.language.program.specialization import Layout, Sizes
-from tc.polyhedral.analysis.offsets import Arguments, LinearForm, recombined, subscript_form
+from tc.polyhedral.analysis.offsets import Arguments, LinearForm
 from tc.polyhedral.analysis.ranges import Ranges, range_of
-from tc.polyhedral.analysis.strides import offset_form
-from tc.polyhedral.ir.loops import Loop, Scheduled, StatementBody, leaves, variables
+from tc.polyhedral.analysis.strides import element_offset
+from tc.polyhedral.ir.loops import (
+    IndexExpression,
+    IndexLiteral,
+    IndexOperation,
+    IndexOperator,
+    IndexVariable,
+    Loop,
+    Scheduled,
+    StatementBody,
+    leaves,
+    variables,
+)
 
 
 @frozen
@@ -71,15 +83,28 @@ def _on_condition(body: StatementBody) -> Iterator[Read]:
 
 
 def _offset(read: Read, layout: Layout, arguments: Arguments, sizes: Sizes, ranges: Ranges) -> LinearForm | None:
-    """Where the element is; None where that may be outside of the memory of the tensor, as far as ranges say."""
-    if layout.extents:
+    """Where the element is; None where that may be outside of the memory of the tensor, as far as ranges say.
+
+    isl divides what is not negative where the instance runs, and may be elsewhere.
+    """
+    offset = None if layout.extents else element_offset(read.subscripts, layout, arguments, sizes, ranges)
+    if offset is None or not _divides_safely(offset.expression(), ranges):
         return None
-    forms: list[LinearForm] = []
-    for subscript in read.subscripts:
-        form = subscript_form(subscript, arguments, ranges)
-        if form is None:
-            return None
-        forms.append(form)
-    offset = recombined(offset_form(forms, layout, sizes))
     values = range_of(offset.expression(), ranges)
     return offset if layout.offsets.start <= values.least <= values.most < layout.offsets.stop else None
+
+
+def _divides_safely(expression: IndexExpression, ranges: Ranges) -> bool:
+    """Whether an expression has its range for all values of the variables, not only where isl has it computed."""
+    match expression:
+        case IndexLiteral() | IndexVariable():
+            return True
+        case IndexOperation(IndexOperator.EXACT_DIVIDE):
+            return False
+        case IndexOperation(operator, operands):
+            divided = operator in (IndexOperator.NONNEGATIVE_DIVIDE, IndexOperator.NONNEGATIVE_REMAINDER)
+            if divided and range_of(operands[0], ranges).least < 0:
+                return False
+            return all(_divides_safely(operand, ranges) for operand in operands)
+        case _:
+            assert_never(expression)

@@ -8,7 +8,7 @@ over them, of which it makes the lanes of one vector, come out in other lanes th
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import assert_never
+from typing import Final, assert_never
 
 from tc.language.program.guards import guarded_reads
 from tc.language.program.program import Read, reads_in
@@ -31,7 +31,8 @@ from tc.polyhedral.ir.loops import (
 )
 
 _ALONG = (0, 1, -1)
-_LANES = (LoopKind.VECTOR, LoopKind.REDUCTION)
+# What the compiler is to make lanes of.
+LANES: Final = (LoopKind.VECTOR, LoopKind.REDUCTION)
 # The most iterations of an inner loop that compilers write out, by far.
 _UNROLLED = 64
 
@@ -81,7 +82,7 @@ def _stays_a_loop(loop: Loop, bodies: Mapping[str, StatementBody]) -> bool:
     if (trips(loop) or 0) > _UNROLLED:
         return True
     own = (bodies[leaf.statement] for leaf in leaves(loop.body) if isinstance(leaf, Scheduled))
-    return loop.kind in _LANES and not any(_may_fault(body) for body in own)
+    return loop.kind in LANES and not any(_may_fault(body) for body in own)
 
 
 def _may_fault(body: StatementBody) -> bool:

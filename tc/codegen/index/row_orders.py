@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -27,10 +27,7 @@ def row_order(nest: Sequence[Loop], operands: Operands, room: int) -> tuple[Loop
     is needed again, in that with the fewest.
     """
     order = tuple(nest)
-    counts = {loop.iterator: trips(loop) for loop in nest}
-    if None in counts.values() or not all(_has_numbers(loop) for loop in nest):
-        return order
-    if _needed(order, operands) <= room:
+    if not all(map(_has_numbers, nest)) or _needed(order, operands) <= room:
         return order
     return min(itertools.permutations(order), key=lambda loops: _needed(loops, operands))
 
@@ -42,16 +39,20 @@ def nested(loops: Sequence[Loop], lanes: Loop) -> Loop:
     return lanes
 
 
-def operands_of(
-    instance: Instance, body: StatementBody, tile: str, lane: str, vectors: int
-) -> list[tuple[frozenset[str], int]]:
-    """What a statement reads beside its tile: vectors where it depends on the lane."""
-    arguments: Mapping[str, set[str]] = {
-        name: variables(argument) for name, argument in zip(body.iterators, instance.arguments, strict=True)
-    }
-    found: list[tuple[frozenset[str], int]] = []
-    for read in dict.fromkeys(own for own in reads_in(body.value) if own.tensor != tile):
-        names = frozenset().union(*(arguments[name] for name in iterators_in(read.subscripts)))
+def chooses_rows(nest: Sequence[Loop], instance: Instance, body: StatementBody) -> bool:
+    """Whether each iteration of all loops reduces into elements of its own, and reads none of the others."""
+    arguments = dict(zip(body.iterators, instance.arguments, strict=True))
+    written = {name for own in iterators_in(body.subscripts) for name in variables(arguments[own])}
+    others = (own for own in reads_in(body.value) if own.tensor == body.target and own.subscripts != body.subscripts)
+    return body.reduction is not None and all(loop.iterator in written for loop in nest) and not any(others)
+
+
+def operands_of(instance: Instance, body: StatementBody, lane: str, vectors: int) -> Operands:
+    """What a statement reads beside its target: vectors where it depends on the lane."""
+    arguments = {name: variables(own) for name, own in zip(body.iterators, instance.arguments, strict=True)}
+    found: list[tuple[Set[str], int]] = []
+    for read in dict.fromkeys(own for own in reads_in(body.value) if own.tensor != body.target):
+        names = frozenset[str]().union(*(arguments[name] for name in iterators_in(read.subscripts)))
         found.append((names, vectors if lane in names else 1))
     return found
 
@@ -64,7 +65,13 @@ def _needed(loops: Sequence[Loop], operands: Operands) -> int:
 def _again(loops: Sequence[Loop], names: Set[str]) -> int:
     """The values that depend on these iterators and are there before the outermost loop on which they do not."""
     inner = itertools.dropwhile(lambda loop: loop.iterator in names, loops)
-    return math.prod(trips(loop) or 1 for loop in inner if loop.iterator in names)
+    return math.prod(_count(loop) for loop in inner if loop.iterator in names)
+
+
+def _count(loop: Loop) -> int:
+    found = trips(loop)
+    assert found is not None, "the bounds are numbers"
+    return found
 
 
 def _has_numbers(loop: Loop) -> bool:

@@ -22,10 +22,10 @@ TC_LANES_2(atan2) TC_LANES_2(hypot)
 //= TC_TO_INT64 TC_TO_UINT64
 // As TC_TO_INTEGER, by the bits of a number, whose halves processors convert in lanes; few do so with the whole.
 // SMALL: the bits of the power of two after the greatest value; INFINITE: those of infinity; what is above them is NaN.
-#define TC_TO_LONG(name, type, source, real, bits, small, infinite, result)                 \
+#define TC_TO_LONG(name, type, source, real, bits, most, small, infinite, result)           \
   static inline type tc_##name##_from_##source(real x) {                                    \
     const union { real x; bits i; } given = {.x = x};                                       \
-    const bits magnitude = given.i & ((bits)-1 ^ (bits)1 << (8 * sizeof(bits) - 1));        \
+    const bits magnitude = given.i & most;                                                  \
     const bits fits = -(bits)(magnitude < small), nan = -(bits)(magnitude > infinite);      \
     const union { bits i; real x; } size = {.i = magnitude & fits};                         \
     const uint32_t high = (uint32_t)(size.x * (real)0x1p-32);                               \
@@ -34,19 +34,19 @@ TC_LANES_2(atan2) TC_LANES_2(hypot)
     const int64_t sign = given.i >> (8 * sizeof(bits) - 1), past = ~(fits | nan);           \
     return result;                                                                          \
   }
-#define TC_TO_INT64(source, real, bits, small, infinite)                                    \
-  TC_TO_LONG(int64, int64_t, source, real, bits, small, infinite, ((found ^ sign) - sign) | (past & (INT64_MAX - sign)))
-#define TC_TO_UINT64(source, real, bits, small, infinite)                                   \
-  TC_TO_LONG(uint64, uint64_t, source, real, bits, small, infinite, (found | past) & ~sign)
+#define TC_TO_INT64(source, real, ...)                                                      \
+  TC_TO_LONG(int64, int64_t, source, real, __VA_ARGS__, ((found ^ sign) - sign) | (past & (INT64_MAX ^ sign)))
+#define TC_TO_UINT64(source, real, ...)                                                     \
+  TC_TO_LONG(uint64, uint64_t, source, real, __VA_ARGS__, (found | past) & ~sign)
 
 //= tc_int64_from_float32
-TC_TO_INT64(float32, float, int32_t, 0x5f000000, 0x7f800000)
+TC_TO_INT64(float32, float, int32_t, INT32_MAX, 0x5f000000, 0x7f800000)
 
 //= tc_int64_from_float64
-TC_TO_INT64(float64, double, int64_t, 0x43e0000000000000, 0x7ff0000000000000)
+TC_TO_INT64(float64, double, int64_t, INT64_MAX, 0x43e0000000000000, 0x7ff0000000000000)
 
 //= tc_uint64_from_float32
-TC_TO_UINT64(float32, float, int32_t, 0x5f800000, 0x7f800000)
+TC_TO_UINT64(float32, float, int32_t, INT32_MAX, 0x5f800000, 0x7f800000)
 
 //= tc_uint64_from_float64
-TC_TO_UINT64(float64, double, int64_t, 0x43f0000000000000, 0x7ff0000000000000)
+TC_TO_UINT64(float64, double, int64_t, INT64_MAX, 0x43f0000000000000, 0x7ff0000000000000)

@@ -594,17 +594,20 @@ static inline double tc_erf_float64(double x) { return erf(x); }
 // multiple is the nearest one up to rounding, so that at most 3/4 |y| 2^n is left, exactly: it has 26 bits at most.
 #ifdef __FP_FAST_FMA
 #define TC_LESS(r, q, y) fma(-(q), y, r)
-enum { TC_QUOTIENT_BITS = 50, TC_HIGHEST_BIT = 250 };
+#define TC_HIGHEST 0x1p250
+#define TC_NEXT 0x1p-50
+enum { TC_PIECES = 6 };
 #else
 #define TC_LESS(r, q, y) ((r) - (q) * (y))  // the product has 52 bits at most
-enum { TC_QUOTIENT_BITS = 28, TC_HIGHEST_BIT = 252 };
+#define TC_HIGHEST 0x1p252
+#define TC_NEXT 0x1p-28
+enum { TC_PIECES = 10 };
 #endif
 TC_INLINED float tc_fmod_float32(float x, float y) {
   const double divisor = fabsf(y), inverse = 1 / divisor;
-  double rest = fabsf(x);
+  double rest = fabsf(x), scale = TC_HIGHEST;
   #pragma GCC unroll 10
-  for (int bit = TC_HIGHEST_BIT; bit >= 0; bit -= TC_QUOTIENT_BITS) {
-    const double scale = __builtin_ldexp(1.0, bit);
+  for (int piece = 0; piece < TC_PIECES; piece++, scale *= TC_NEXT) {
     const double quotient = rest * (inverse * (1 / scale)) + 0x1.8p52 - 0x1.8p52;
     rest = TC_LESS(rest, quotient, divisor * scale);
   }

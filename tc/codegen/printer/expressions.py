@@ -50,7 +50,7 @@ from tc.language.program.proven_inside import is_proven_inside
 from tc.language.program.specialization import Layout, OpenStride, Sizes
 from tc.polyhedral.analysis.offsets import Arguments, Forms, LinearForm, recombined, subscript_form
 from tc.polyhedral.analysis.ranges import Ranges, range_of
-from tc.polyhedral.analysis.strides import extent_index, moved, offset_form, span_form, stride_index
+from tc.polyhedral.analysis.strides import element_offset, extent_index, moved, span_form, stride_index
 from tc.polyhedral.ir.loops import IndexExpression, IndexLiteral
 from tc.polyhedral.ir.swizzle import SWIZZLED_ROW, Swizzle
 
@@ -86,7 +86,7 @@ class Site:
     def seen_by(self, iterators: Iterable[str]) -> tuple[object, ...]:
         """All that the text of something with these iterators depends on."""
         own = [self.arguments[name] for name in iterators]
-        return (self.variables, self.ranges, self.offsets, self.fixed, self.pieces, self.hoisted, *own)
+        return (self.variables, self.ranges, self.offsets, self.fixed, self.pieces, *own)
 
 
 class ExpressionPrinter:
@@ -191,13 +191,8 @@ class ExpressionPrinter:
 
     def offset(self, tensor: str, subscripts: Sequence[Expression], site: Site) -> LinearForm | None:
         """Where the element is; None where that depends on data."""
-        forms: list[LinearForm] = []
-        for subscript in subscripts:
-            form = subscript_form(subscript, site.arguments, site.ranges, self._forms)
-            if form is None:
-                return None
-            forms.append(form)
-        return recombined(offset_form(forms, self._layouts[tensor], self._sizes))
+        layout = self._layouts[tensor]
+        return element_offset(subscripts, layout, site.arguments, self._sizes, site.ranges, self._forms)
 
     def extent(self, tensor: str, dimension: int, site: Site) -> Fragment:
         """The number of elements in a dimension."""
@@ -281,6 +276,10 @@ class ExpressionPrinter:
 
     def _read(self, read: Read, site: Site) -> Fragment:
         layout = self._layouts[read.tensor]
+        if site.hoisted and (form := self.offset(read.tensor, read.subscripts, site)) is not None:
+            name = held_by(site.hoisted, read.tensor, form)
+            if name is not None:
+                return self.load(named(name), layout.type)
         indices = self._checked_indices(read, site)
         if indices and self._checked and layout.size == 0:
             # Every index is out of range, and there is no element to read instead.
@@ -338,8 +337,6 @@ class ExpressionPrinter:
         rest = recombined(linear)
         if site.pieces and not terms and (held := site.pieces.element(tensor, rest, site.variables)):
             return held
-        if site.hoisted and not terms and (name := held_by(site.hoisted, tensor, rest)):
-            return named(name)
         offset: Fragment | None = None
         for sign, term in terms:
             offset = term if offset is None else infix(sign, offset, term)

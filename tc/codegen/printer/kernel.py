@@ -10,7 +10,7 @@ from tc.base.frozen import frozen
 from tc.codegen.index.hoisted_reads import HoistedRead, hoisted_reads
 from tc.codegen.index.indices import after, require_fit, trip_count
 from tc.codegen.index.kept_offsets import KeptOffsets
-from tc.codegen.index.masked_loads import interleaves_masked_loads
+from tc.codegen.index.masked_loads import LANES, interleaves_masked_loads
 from tc.codegen.printer.accumulators import AccumulatorPrinter
 from tc.codegen.printer.context import Context, Scope, one_after_another
 from tc.codegen.printer.copies import copying_call, filling_piece
@@ -69,8 +69,6 @@ from tc.polyhedral.ir.loops import (
 from tc.polyhedral.ir.totals import Total
 
 _ITERATION: Final = "iteration"
-# What the compiler is to make lanes of.
-_LANES: Final = (LoopKind.VECTOR, LoopKind.REDUCTION)
 # Of what is worth a call.
 _OUTLINED_LINES: Final = 64
 
@@ -204,7 +202,7 @@ class KernelPrinter:
         return before + self._loop(loop, replace(scope, accumulation=found)) + behind
 
     def _loop(self, loop: Loop, scope: Scope) -> Printed:
-        if self.context.dialect.vector is None or loop.kind not in _LANES:
+        if self.context.dialect.vector is None or loop.kind not in LANES:
             return self._repeated(loop, scope)
         context = self.context
         every = hoisted_reads(loop, context.bodies, context.layouts, context.program.sizes, scope.ranges, scope.hoisted)

@@ -14,7 +14,7 @@ from enum import IntEnum
 from itertools import product
 from typing import Final, TypeGuard, assert_never
 
-from tc.codegen.index.row_orders import nested, operands_of, row_order
+from tc.codegen.index.row_orders import chooses_rows, nested, operands_of, row_order
 from tc.codegen.index.shared_offsets import SharedOffsets
 from tc.codegen.index.shared_vectors import ENOUGH_REGISTERS, WRITTEN_OUT, SharedVectors
 from tc.codegen.index.transpose import transposed_nest
@@ -179,9 +179,9 @@ class RegisterPrinter:
         match _rows_and_lanes(loop):
             case (_, _, *_, Loop(body=Instance() as instance) as lanes) as nest:
                 body, tile = self._context.bodies[instance.statement], self._tile
-                if body.target != tile.buffer.name or body.reduction is None:
+                if body.target != tile.buffer.name or not chooses_rows(nest[:-1], instance, body):
                     return loop
-                operands = operands_of(instance, body, tile.buffer.name, lanes.iterator, len(tile.vectors))
+                operands = operands_of(instance, body, lanes.iterator, len(tile.vectors))
                 order = row_order(nest[:-1], operands, self._context.vector_registers - tile.size())
                 return loop if order == nest[:-1] else nested(order, lanes)
             case _:

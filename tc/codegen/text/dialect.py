@@ -11,7 +11,7 @@ from tc.base.faults import MISALIGNED
 from tc.base.frozen import frozen
 from tc.base.types import ScalarType
 from tc.codegen.text.fragment import Template
-from tc.codegen.text.functions import C_LIBRARY, CUDA_LIBRARY, Library
+from tc.codegen.text.functions import C_LIBRARY, CUDA_LIBRARY, OPENCL_LIBRARY, Library
 from tc.codegen.text.numerics import OF_C, OF_CUDA
 from tc.codegen.text.streams import EMULATED, StreamWords
 from tc.codegen.text.streams import OF_CUDA as OF_CUDA_STREAMS
@@ -398,7 +398,7 @@ OPENCL: Final = replace(
     values=_OF_OPENCL,
     storage=_stored(_OF_OPENCL),
     restrict="restrict",
-    library=C_LIBRARY,
+    library=OPENCL_LIBRARY,
     prelude="opencl.h",
     async_copy=None,
     commit_and_wait=None,

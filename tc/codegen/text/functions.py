@@ -27,6 +27,8 @@ _OF_C: Final = frozenset({
 ABSENT_IN_OPENCL: Final = frozenset({"j0", "j1", "y0", "y1"})
 # What the library has too, but for float32 not in lanes, or with other bits in lanes than in scalars.
 C_LIBRARY: Final = Library(_OF_C, but_in_float32=frozenset({"exp", "expm1", "fmod", "log", "log1p", "tan", "tanh"}))
+# OpenCL C has a remainder of its own, which GPUs compute with float32 alone.
+OPENCL_LIBRARY: Final = Library(_OF_C, C_LIBRARY.but_in_float32 - {"fmod"})
 # The language has CUDA's names.  The errors that CUDA states (CUDA C++ Programming Guide, Mathematical Functions) are
 # within the bounds of ``tc.language.program.functions``, but for Bessel functions of doubles beyond 8, which are 5e-12
 # off. Minima and maxima propagate NaN, and CUDA has no ``fdivide`` of doubles.

@@ -28,7 +28,8 @@ def require_sound(plan: MemoryPlan, signatures: Mapping[tuple[str, ...], Signatu
         root = plan.storage.roots[name]
         low, high = _reach(graph.values[name])
         _require(low >= -start and start + high <= _bytes(graph.values[root]), f"`{name}` lies outside of `{root}`")
-    placed = sorted(((plan.offsets[block.name], block) for block in plan.blocks), key=lambda item: item[0])
+    # Of those that begin together, empty ones come first: nothing is in the place of these.
+    placed = sorted(((plan.offsets[own.name], own) for own in plan.blocks), key=lambda item: (item[0], item[1].bytes))
     for number, (start, one) in enumerate(placed):
         for second, other in itertools.islice(placed, number + 1, None):
             if second >= start + one.bytes:

@@ -26,7 +26,8 @@ from tc.language.program.program import (
     iterators_in,
 )
 from tc.language.program.specialization import Layout, OpenStride, Sizes
-from tc.polyhedral.analysis.offsets import LinearForm
+from tc.polyhedral.analysis.offsets import Arguments, Forms, LinearForm, recombined, subscript_form
+from tc.polyhedral.analysis.ranges import Ranges
 from tc.polyhedral.analysis.reads import accesses
 from tc.polyhedral.ir.loops import (
     IndexExpression,
@@ -216,6 +217,24 @@ def offset_form(forms: Iterable[LinearForm], layout: Layout, sizes: Sizes) -> Li
     for form, step in zip(forms, layout.steps, strict=True):
         total = total.plus(moved(form, step, sizes))
     return total
+
+
+def element_offset(
+    subscripts: Iterable[Expression],
+    layout: Layout,
+    arguments: Arguments,
+    sizes: Sizes,
+    ranges: Ranges,
+    forms: Forms | None = None,
+) -> LinearForm | None:
+    """Where an element is; None where that depends on data.  ``ranges``, ``forms``: as of ``subscript_form``."""
+    found: list[LinearForm] = []
+    for subscript in subscripts:
+        form = subscript_form(subscript, arguments, ranges, forms)
+        if form is None:
+            return None
+        found.append(form)
+    return recombined(offset_form(found, layout, sizes))
 
 
 def span_form(layout: Layout, sizes: Sizes) -> LinearForm:

@@ -141,7 +141,7 @@ def _divided(operation: Operation) -> Value:
     if type.is_floating:
         text = "trunc({0} / {1})" if mode == "trunc" else _FLOORED_QUOTIENT
         return formula(operation, "div", text, operands, type)
-    rounded = "{0} / {1}" if mode == "trunc" else _floored(operands[1])
+    rounded = "{0} / {1}" if mode == "trunc" else _floored(operands[1], type)
     return formula(operation, "div", rounded, operands, type)
 
 
@@ -159,23 +159,26 @@ _REMAINDER_BY_POSITIVE: Final = "{0} % {1} < 0 ? {0} % {1} + {1} : {0} % {1}"
 _REMAINDER: Final = "fmod({0}, {1}) != 0 && (fmod({0}, {1}) < 0) != ({1} < 0) ? fmod({0}, {1}) + {1} : fmod({0}, {1})"
 
 
-def _is_positive(divisor: object) -> bool:
-    """Whether it is a number above 0, as an integer, too."""
-    return isinstance(divisor, int | float) and divisor >= 1
+def _is_positive(divisor: object, type: ScalarType) -> bool:
+    """Whether it is a number that is above 0 as one of an integer type, too."""
+    return isinstance(divisor, int | float) and 1 <= divisor <= type.maximum
 
 
-def _floored(divisor: object) -> str:
-    return _FLOORED_BY_POSITIVE if _is_positive(divisor) else _FLOORED
+def _floored(divisor: object, type: ScalarType) -> str:
+    return _FLOORED_BY_POSITIVE if _is_positive(divisor, type) else _FLOORED
 
 
 def _remainder(operation: Operation) -> Value:
-    text = _REMAINDER_BY_POSITIVE if _is_positive(operation["other"]) else _INTEGER_REMAINDER
-    text = _REMAINDER if operation.type.is_floating else text
+    if operation.type.is_floating:
+        text = _REMAINDER
+    else:
+        positive = _is_positive(operation["other"], operation.type)
+        text = _REMAINDER_BY_POSITIVE if positive else _INTEGER_REMAINDER
     return formula(operation, "remainder", text, [operation["self"], operation["other"]], operation.type)
 
 
 def _floor_divided(operation: Operation) -> Value:
-    text = _FLOORED_QUOTIENT if operation.type.is_floating else _floored(operation["other"])
+    text = _FLOORED_QUOTIENT if operation.type.is_floating else _floored(operation["other"], operation.type)
     return formula(operation, "floor_divide", text, [operation["self"], operation["other"]], operation.type)
 
 

@@ -11,21 +11,24 @@ from tc.codegen.index.hoisted_reads import hoisted_reads
 from tc.grammar.syntax import BinaryOperator
 from tc.language.program.program import Binary, Expression, IteratorReference, Literal, Select
 from tc.polyhedral.analysis.ranges import Range
-from tc.polyhedral.ir.loops import Buffer, Loop, LoopKind, StatementBody
-from tests.codegen.build import binary, buffer, instance, integer, loops, read
+from tc.polyhedral.ir.loops import Buffer, IndexExpression, IndexOperator, Loop, LoopKind, StatementBody
+from tests.codegen.build import binary, buffer, instance, integer, loops, operation, read
 
 TYPE = ScalarType.FLOAT32
 X = buffer("x", TYPE, 8, 100)
 WEIGHTS = buffer("w", TYPE, 8)
 
 
-def hoisted(otherwise: Expression, *buffers: Buffer, target: str = "y") -> list[str]:
-    """The tensors of what is loaded before ``for j: target(i, j) = x(i, j) > 0 ? x(i, j) : otherwise``."""
+def hoisted(otherwise: Expression, *buffers: Buffer, target: str = "y", row: IndexExpression | str = "c0") -> list[str]:
+    """The tensors of what is loaded before ``for j: target(i, j) = x(i, j) > 0 ? x(i, j) : otherwise``.
+
+    ``row``: what i is, for ``c0`` from 0 to 7.
+    """
     element = read("x", TYPE, "i", "j")
     value = Select(binary(">", element, Literal(0.0, TYPE)), element, otherwise, TYPE)
     subscripts = (IteratorReference("i"), IteratorReference("j"))
     body = StatementBody("S", ("i", "j"), target, subscripts, None, value)
-    loop = loops([("c1", 100, LoopKind.VECTOR)], instance("S", "c0", "c1"))
+    loop = loops([("c1", 100, LoopKind.VECTOR)], instance("S", row, "c1"))
     assert isinstance(loop, Loop)
     layouts = {own.name: own.layout for own in (X, *buffers, buffer(target, TYPE, 8, 100))}
     return [own.read.tensor for own in hoisted_reads(loop, {"S": body}, layouts, (), {"c0": Range(0, 7)}, ())]
@@ -44,6 +47,45 @@ def test_elements_that_may_be_outside_are_not() -> None:
     assert not hoisted(read("w", TYPE, before), WEIGHTS)
     assert not hoisted(read("w", TYPE, "i"), buffer("w", TYPE, 7))
     assert not hoisted(read("w", TYPE, "i"), buffer("w", TYPE, 0))
+
+
+def test_what_isl_divides_where_instances_run_may_be_elsewhere() -> None:
+    """Before an empty loop, ``(i - 3) % 4`` is negative in C."""
+    for operator, inside in (
+        (IndexOperator.NONNEGATIVE_REMAINDER, False),
+        (IndexOperator.NONNEGATIVE_DIVIDE, False),
+        (IndexOperator.EXACT_DIVIDE, False),
+        (IndexOperator.FLOOR_DIVIDE, True),
+    ):
+        below = operation(operator, operation(IndexOperator.SUBTRACT, "c0", 3), 4)
+        place = below if operator is IndexOperator.NONNEGATIVE_REMAINDER else operation(IndexOperator.ADD, below, 1)
+        assert (hoisted(read("w", TYPE, "i"), WEIGHTS, row=place) == ["w"]) == inside
+        above = operation(operator, operation(IndexOperator.ADD, "c0", 3), 4)
+        assert (hoisted(read("w", TYPE, "i"), WEIGHTS, row=above) == ["w"]) == (
+            operator is not IndexOperator.EXACT_DIVIDE
+        )
+
+
+def test_elements_in_front_of_the_first_one() -> None:
+    assert hoisted(read("w", TYPE, "i"), buffer("w", TYPE, 8, strides=(-2,))) == ["w"]
+    assert not hoisted(read("w", TYPE, "i"), buffer("w", TYPE, 7, strides=(-2,)))
+
+
+def test_inner_loops_have_variables_of_their_own() -> None:
+    element = read("x", TYPE, "i", "j")
+    weights = binary("*", read("w", TYPE, "i"), read("v", TYPE, "k"))
+    value = Select(binary(">", element, Literal(0.0, TYPE)), element, weights, TYPE)
+    body = StatementBody("S", ("i", "k", "j"), "y", tuple(map(IteratorReference, "ij")), None, value)
+    inner = loops([("c2", 100, LoopKind.VECTOR)], instance("S", "c0", "c1", "c2"))
+    outer = loops([("c1", 8, LoopKind.VECTOR)], inner)
+    layouts = {own.name: own.layout for own in (X, WEIGHTS, buffer("v", TYPE, 8), buffer("y", TYPE, 8, 100))}
+    ranges = {"c0": Range(0, 7)}
+    assert isinstance(outer, Loop)
+    assert isinstance(inner, Loop)
+    around = hoisted_reads(outer, {"S": body}, layouts, (), ranges, ())
+    assert [(own.name, own.read.tensor) for own in around] == [("hoisted0", "w")]
+    every = hoisted_reads(inner, {"S": body}, layouts, (), {**ranges, "c1": Range(0, 7)}, around)
+    assert [(own.name, own.read.tensor) for own in every] == [("hoisted0", "w"), ("hoisted1", "v")]
 
 
 def test_elements_of_lanes_are_not() -> None:

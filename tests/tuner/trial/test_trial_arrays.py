@@ -52,6 +52,19 @@ def test_indices_that_temporaries_choose_are_in_range(values: str, highest: int)
     assert np.isfinite(f.reference(*arrays.values())[1]).all()
 
 
+def test_sums_of_indices_are_none_of_them() -> None:
+    f = tc.define("def f(float(E) T, int32(B,K) I) -> (J, O) { J(b) +=! I(b,k)  O(b) = T(J(b)) where b in 0:B }").f
+    assert not random_arrays(f.program, f.specialize((4,), (10, 9)), 0)["I"].any()
+
+
+def test_many_ways_from_an_integer_are_gone_once() -> None:
+    """As residuals have them: there are 2^40 ways to the last one."""
+    layers = [f"B{n}(i) = A{n}(i) + 1  C{n}(i) = A{n}(i) * 2  A{n + 1}(i) = B{n}(i) + C{n}(i)" for n in range(40)]
+    names = ", ".join(f"B{n}, C{n}, A{n + 1}" for n in range(40))
+    f = tc.define(f"def f(int32(N) A0) -> ({names}) {{ {'  '.join(layers)} }}").f
+    assert set(random_arrays(f.program, f.specialize((100,)), 0)) == {"A0"}
+
+
 def test_in_out_results_have_first_values() -> None:
     f = tc.define("def f(float(N) x) -> (y) { y(i) += x(i) }").f
     assert set(random_arrays(f.program, f.specialize((4,)), 0)) == {"x", "y"}
