@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
-from benchmarks.models import DifferentError, Found, Model, _arrays, _compare, _ours, _planning
+from benchmarks.__main__ import main
+from benchmarks.models import DifferentError, Found, Model, _arrays, _compare, _ours, _planning, _Process
 
 
 def test_a_model_with_shapes() -> None:
@@ -68,3 +69,20 @@ def test_results_that_differ(tmp_path: Path) -> None:
     np.savez(tmp_path / "onnxruntime.npz", np.zeros(3, np.float32))
     with pytest.raises(DifferentError, match="layer: the results called arr_0 differ"):
         _compare(model, tmp_path)
+
+
+@pytest.mark.parametrize("cache", [None, Path("tuned.db")])
+def test_contenders_only_read_the_kernels_of_a_cache(cache: Path | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[dict[str, str]] = []
+    monkeypatch.setenv("TC_CACHE_MODE", "off")
+    monkeypatch.setattr("subprocess.Popen", lambda *_, env, **__: found.append(env))
+    _Process(Model(Path("x.onnx"), ()), "ours", 2, Path("folder"), cache)
+    (own,) = found
+    assert own["TC_CACHE_MODE"] == ("off" if cache is None else "warn")
+    assert cache is None or own["TC_CACHE"] == "tuned.db"
+
+
+def test_a_cache_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["models", "x.onnx", "--cache", str(tmp_path / "tuned.db")])
+    assert f"there is no cache {tmp_path / 'tuned.db'}" in capsys.readouterr().err

@@ -166,13 +166,13 @@ def average_pool_gradient(
 ) -> Value:
     """The gradient of ``average_pool`` of tensors (N, C, ...) with these spatial extents."""
     at = ["n", "c", *windows.places]
-    sources, clauses = windows.sources()
     statements, number = window_counts(windows, list(map(str, spatial)), with_padding=with_padding)
     if divisor is not None:
         statements, number = [], str(divisor)
     statements.append(f"{access('M', at)} = {access('G', at)} / {real_type(gradient.type)}({number})")
     phases = phases_of(windows, list(map(str, spatial)))
     if phases is None:
+        sources, clauses = windows.sources()
         ranges = [f"{place} in 0:{extent}" for place, extent in zip(windows.places, spatial, strict=True)]
         ranges += [f"{k} in 0:{extent}" for k, extent in zip(windows.elements, windows.kernel, strict=True)]
         statements += summed(gradient.type, at, access("M", ["n", "c", *sources]), [*ranges, *clauses])
